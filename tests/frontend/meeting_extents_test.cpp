@@ -20,14 +20,26 @@ onnx::ImportOptions in_ranges(const std::vector<const char*>& names, int64_t lea
   return options;
 }
 
+// y = made(inputs)
+Imported import_node(const Message& made, const std::vector<Message>& inputs,
+                     const onnx::ImportOptions& options) {
+  Model model;
+  model.graph.inputs = inputs;
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {made};
+  model.opsets = {{"", 24}, {"com.microsoft", 1}};
+  return import_model(model, options);
+}
+
 // y = op(x, z)
 Imported import_binary(const char* op, const std::vector<WireDim>& x, const std::vector<WireDim>& z,
                        const onnx::ImportOptions& options, const std::vector<Message>& attributes = {}) {
-  Model model;
-  model.graph.inputs = {value("x", F32, x), value("z", F32, z)};
-  model.graph.outputs = {value("y", F32, {})};
-  model.graph.nodes = {node(op, {"x", "z"}, {"y"}, attributes)};
-  return import_model(model, options);
+  return import_node(node(op, {"x", "z"}, {"y"}, attributes), {value("x", F32, x), value("z", F32, z)},
+                     options);
+}
+
+bool ends_early(const Imported& imported, const std::vector<LiteralRef>& inputs) {
+  return !evaluate(*imported.model->module, inputs);
 }
 
 } // namespace
@@ -173,6 +185,60 @@ TEST_CASE("parameters of channels do not stretch what they belong to") {
   CHECK(numbers(run(imported, {square, f32({2}, {1, 2})})[0]) == Doubles{2, 2, 6, 4});
   CHECK(numbers(run(imported, {square, f32({1}, {2})})[0]) == Doubles{1, 2, 3, 4});
   CHECK(!evaluate(*imported.model->module, {column, f32({2}, {1, 2})}));
+}
+
+TEST_CASE("what Gemm adds has extents of the product, or 1") {
+  Imported imported =
+      import_node(node("Gemm", {"a", "b", "c"}, {"y"}),
+                  {value("a", F32, {"k", 1}), value("b", F32, {1, "n"}), value("c", F32, {"m"})},
+                  in_ranges({"k", "n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef a = f32({2, 1}, {1, 2}), b = f32({1, 3}, {1, 2, 3}), one = f32({1}, {10});
+  CHECK(numbers(run(imported, {a, b, f32({3}, {10, 20, 30})})[0]) == Doubles{11, 22, 33, 12, 24, 36});
+  CHECK(numbers(run(imported, {a, b, one})[0]) == Doubles{11, 12, 13, 12, 14, 16});
+  CHECK(ends_early(imported, {a, b, f32({2}, {10, 20})}));
+  CHECK(ends_early(imported, {a, f32({1, 1}, {1}), f32({2}, {10, 20})}));
+}
+
+TEST_CASE("scales and biases of norms meet the dims that they belong to") {
+  auto norm_of = [](const char* op, const Names& names, const std::vector<Message>& attributes,
+                    const char* domain = "") {
+    std::vector<Message> inputs{value("x", F32, {2, "n"}), value("s", F32, {"m"}), value("b", F32, {"m"})};
+    inputs.resize(names.size());
+    return import_node(node(op, names, {"y"}, attributes, domain), inputs, in_ranges({"n", "m"}));
+  };
+  Imported layer = norm_of("LayerNormalization", {"x", "s", "b"}, {attribute_real("epsilon", 0)}),
+           rms = norm_of("RMSNormalization", {"x", "s"}, {attribute_real("epsilon", 0)}),
+           skip = norm_of("BiasGelu", {"x", "s"}, {}, "com.microsoft");
+  LiteralRef x = f32({2, 2}, {-1, 1, 3, -3}), two = f32({2}, {10, 20}), three = f32({3}, {1, 2, 3});
+  for (const Imported* imported : {&layer, &rms, &skip}) {
+    INFO(imported->messages);
+    REQUIRE(imported->model);
+    REQUIRE(!imported->model->facts.warnings.empty());
+  }
+  CHECK(numbers(run(layer, {x, two, f32({2}, {1, 2})})[0]) == Doubles{-9, 22, 11, -18});
+  CHECK(ends_early(layer, {x, three, three}));
+  CHECK(numbers(run(rms, {x, two})[0]) == Doubles{-10, 20, 10, -20});
+  CHECK(ends_early(rms, {x, three}));
+  CHECK(ends_early(skip, {x, three}));
+}
+
+TEST_CASE("parameters of channels and groups may be called anything") {
+  for (const char* op : {"InstanceNormalization", "GroupNormalization"}) {
+    std::vector<Message> attributes{attribute_real("epsilon", 0)};
+    if (op[0] == 'G') attributes.push_back(attribute("num_groups", 2));
+    Imported imported =
+        import_node(node(op, {"x", "s", "b"}, {"y"}, attributes),
+                    {value("x", F32, {1, 2, "n"}), value("s", F32, {"m"}), value("b", F32, {"l"})},
+                    in_ranges({"n", "m", "l"}));
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    LiteralRef x = f32({1, 2, 2}, {-1, 1, 3, -3}), two = f32({2}, {10, 20}), three = f32({3}, {1, 2, 3});
+    CHECK(numbers(run(imported, {x, two, f32({2}, {1, 2})})[0]) == Doubles{-9, 11, 22, -18});
+    CHECK(ends_early(imported, {x, three, two}));
+    CHECK(ends_early(imported, {x, two, three}));
+  }
 }
 
 TEST_CASE("a dim may be called as another, or as a sum of some") {

@@ -90,7 +90,7 @@ void import_scatter_elements(NodeContext& node) {
 }
 
 void import_scatter_nd(NodeContext& node) {
-  Value x = node.input(0), indices = node.input(1), updates = node.input(2);
+  Value x = node.input(0), indices = node.input(1);
   if (!node.check_rank_at_least(1, 1)) return;
   auto depth = node.static_dim(1, indices.rank() - 1);
   if (!depth) return;
@@ -100,12 +100,7 @@ void import_scatter_nd(NodeContext& node) {
     return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
-  updates = with_extents(node, updates, wanted);
-  if (!updates) return;
-  if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() +
-                                                     ", wants " +
-                                                     Type::tensor(x.dtype(), wanted).to_string()))
-    return;
+  Value updates = input_with_extents(node, 2, wanted);
   node.set_output(0, scatter(node, Opcode::ScatterND, updates, {}));
 }
 

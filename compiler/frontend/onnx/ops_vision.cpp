@@ -199,13 +199,7 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
 // An input with a number of channels at each position of the output; null after a failure.
 Value at_outputs(NodeContext& node, const Deformable& d, int input, int64_t channels, DType work) {
   std::vector<Dim> wanted{d.batch, Dim(channels), d.out[0], d.out[1]};
-  if (!node.check_rank(input, 4)) return {};
-  Value x = with_extents(node, node.input(input), wanted);
-  if (!x ||
-      !node.check(x.type().dims == wanted, node.input_label(input) + " is " + x.type().to_string() +
-                                               ", wants " + Type::tensor(x.dtype(), wanted).to_string()))
-    return {};
-  return node.convert(x, work);
+  return node.convert(input_with_extents(node, input, wanted), work);
 }
 
 // Where the taps lie along spatial dim `axis` if no offset moves them: [taps * positions].
