@@ -241,6 +241,121 @@ TEST_CASE("parameters of channels and groups may be called anything") {
   }
 }
 
+TEST_CASE("indices of elements may be fewer than the elements, and no more") {
+  std::vector<Message> inputs{value("x", F32, {"n", "k"}), value("i", I64, {"m", "l"}),
+                              value("u", F32, {"p", "q"})};
+  Imported scatter = import_node(node("ScatterElements", {"x", "i", "u"}, {"y"}, {attribute("axis", 1)}),
+                                 inputs, in_ranges({"n", "k", "m", "l", "p", "q"}));
+  inputs.pop_back();
+  Imported gather = import_node(node("GatherElements", {"x", "i"}, {"y"}, {attribute("axis", 1)}), inputs,
+                                in_ranges({"n", "k", "m", "l"}));
+  INFO(gather.messages << scatter.messages);
+  REQUIRE(gather.model);
+  REQUIRE(scatter.model);
+  LiteralRef x = f32({2, 2}, {1, 2, 3, 4}), one = i64({1, 3}, {1, 0, -1}), three = i64({3, 1}, {0, 1, 0});
+  auto taken = run(gather, {x, one})[0];
+  CHECK(taken->dims() == std::vector<int64_t>{1, 3});
+  CHECK(numbers(taken) == Doubles{2, 1, 2});
+  CHECK(ends_early(gather, {x, three}));
+  CHECK(numbers(run(scatter, {x, i64({1, 1}, {1}), f32({1, 1}, {9})})[0]) == Doubles{1, 9, 3, 4});
+  CHECK(ends_early(scatter, {x, three, f32({3, 1}, {7, 8, 9})}));
+  CHECK(ends_early(scatter, {x, i64({1, 1}, {1}), f32({1, 2}, {8, 9})}));
+}
+
+TEST_CASE("batches of data and of indices meet") {
+  onnx::ImportOptions options = in_ranges({"n", "m"});
+  Imported gather = import_node(node("GatherND", {"x", "i"}, {"y"}, {attribute("batch_dims", 1)}),
+                                {value("x", F32, {"n", 2}), value("i", I64, {"m", 1})}, options);
+  Imported reverse = import_node(node("ReverseSequence", {"x", "i"}, {"y"}),
+                                 {value("x", F32, {2, "n"}), value("i", I64, {"m"})}, options);
+  INFO(gather.messages << reverse.messages);
+  REQUIRE(gather.model);
+  REQUIRE(reverse.model);
+  LiteralRef x = f32({2, 2}, {1, 2, 3, 4});
+  CHECK(numbers(run(gather, {x, i64({2, 1}, {1, 0})})[0]) == Doubles{2, 3});
+  CHECK(ends_early(gather, {x, i64({1, 1}, {1})}));
+  CHECK(numbers(run(reverse, {x, i64({2}, {2, 1})})[0]) == Doubles{3, 2, 1, 4});
+  CHECK(ends_early(reverse, {x, i64({3}, {2, 1, 1})}));
+}
+
+TEST_CASE("elements of a sequence that are joined meet beside the axis") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"k", "n"}), value("z", F32, {"l", "m"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {node("SequenceConstruct", {"x", "z"}, {"s"}),
+                       node("ConcatFromSequence", {"s"}, {"y"}, {attribute("axis", 0)})};
+  Imported imported = import_model(model, in_ranges({"k", "l", "n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 2}, {1, 2});
+  CHECK(numbers(run(imported, {x, f32({2, 2}, {3, 4, 5, 6})})[0]) == Doubles{1, 2, 3, 4, 5, 6});
+  CHECK(ends_early(imported, {x, f32({2, 1}, {3, 4})}));
+}
+
+TEST_CASE("inputs of a Scan have as many steps as each other, and its state keeps its shape") {
+  Graph body;
+  body.inputs = {value("s", F32, {}), value("a", F32, {}), value("b", F32, {})};
+  body.outputs = {value("t", F32, {}), value("p", F32, {})};
+  body.nodes = {node("Add", {"s", "a"}, {"t"}), node("Mul", {"t", "b"}, {"p"})};
+  Imported imported =
+      import_node(node("Scan", {"s", "a", "b"}, {"t", "y"},
+                       {attribute("num_scan_inputs", 2), attribute_graph("body", body.encode())}),
+                  {value("s", F32, {"k"}), value("a", F32, {"n", "l"}), value("b", F32, {"m", "l"})},
+                  in_ranges({"k", "l", "n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef s = f32({1}, {1}), a = f32({2, 1}, {1, 2});
+  CHECK(numbers(run(imported, {s, a, a})[0]) == Doubles{2, 8});
+  CHECK(ends_early(imported, {s, a, f32({1, 1}, {1})}));
+  CHECK(ends_early(imported, {s, f32({1, 2}, {1, 2}), f32({1, 2}, {1, 2})}));
+}
+
+TEST_CASE("a letter that is repeated in Einsum stands for one extent") {
+  Imported trace = import_node(node("Einsum", {"x"}, {"y"}, {attribute_text("equation", "ii->")}),
+                               {value("x", F32, {"n", "m"})}, in_ranges({"n", "m"}));
+  INFO(trace.messages);
+  REQUIRE(trace.model);
+  CHECK(numbers(run(trace, {f32({2, 2}, {1, 2, 3, 4})})[0]) == Doubles{5});
+  CHECK(ends_early(trace, {f32({1, 2}, {1, 2})}));
+}
+
+TEST_CASE("states and lengths of a recurrent layer are of its batch") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {1, "n", 1}), value("l", I32, {"m"}), value("h", F32, {1, "k", 1})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {floats("w", {1, 1, 1}, {1})};
+  model.graph.nodes = {node("RNN", {"x", "w", "w", "", "l", "h"}, {"y"},
+                            {attribute("hidden_size", 1), attribute_texts("activations", {"Relu"})})};
+  Imported imported = import_model(model, in_ranges({"n", "m", "k"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto of = [](std::vector<int64_t> dims) { return f32(std::move(dims), {1, 2}); };
+  auto lengths = [](const Doubles& values) {
+    return Literal::of(DType::I32, {static_cast<int64_t>(values.size())}, values);
+  };
+  CHECK(numbers(run(imported, {of({1, 2, 1}), lengths({1, 1}), of({1, 2, 1})})[0]) == Doubles{2, 4});
+  CHECK(ends_early(imported, {of({1, 2, 1}), lengths({1}), of({1, 2, 1})}));
+  CHECK(ends_early(imported, {of({1, 2, 1}), lengths({1, 1}), f32({1, 1, 1}, {1})}));
+}
+
+TEST_CASE("grids, regions and scores are of the images and boxes beside them") {
+  Imported grid = import_binary("GridSample", {"n", 1, 1, 1}, {"m", 1, 1, 2}, in_ranges({"n", "m"}));
+  INFO(grid.messages);
+  REQUIRE(grid.model);
+  LiteralRef two = f32({2, 1, 1, 1}, {3, 4}), middle = f32({2, 1, 1, 2}, {0, 0, 0, 0});
+  CHECK(numbers(run(grid, {two, middle})[0]) == Doubles{3, 4});
+  CHECK(ends_early(grid, {two, f32({1, 1, 1, 2}, {0, 0})}));
+  Imported align =
+      import_node(node("RoiAlign", {"x", "r", "i"}, {"y"}),
+                  {value("x", F32, {1, 1, 2, 2}), value("r", F32, {"n", 4}), value("i", I64, {"m"})},
+                  in_ranges({"n", "m"}));
+  INFO(align.messages);
+  REQUIRE(align.model);
+  LiteralRef x = f32({1, 1, 2, 2}, {5, 5, 5, 5}), region = f32({1, 4}, {0, 0, 1, 1});
+  CHECK(numbers(run(align, {x, region, i64({1}, {0})})[0]) == Doubles{5});
+  CHECK(ends_early(align, {x, region, i64({2}, {0, 0})}));
+}
+
 TEST_CASE("a dim may be called as another, or as a sum of some") {
   auto text_of = [](std::map<std::string, std::string> names) {
     Model model;

@@ -71,11 +71,11 @@ void import_grid_sample(NodeContext& node) {
   if (!node.check(count <= 3,
                   node.input_label(0) + " has " + std::to_string(count) + " spatial dims, wants 1 to 3"))
     return;
-  if (!node.check(grid.type().dims.back() == Dim(count), node.input_label(1) + " is " +
-                                                             grid.type().to_string() + ", wants " +
-                                                             std::to_string(count) + " coordinates") ||
-      !node.check(grid.type().dims[0] == x.type().dims[0], node.input_label(1) + " is of another batch"))
-    return;
+  std::vector<Dim> wanted = grid.type().dims;
+  wanted.front() = x.type().dims[0];
+  wanted.back() = Dim(count);
+  grid = input_with_extents(node, 1, wanted);
+  if (!grid) return;
   std::vector<Dim> out(grid.type().dims.begin() + 1, grid.type().dims.end() - 1);
   auto positions = node.product(out);
   if (!positions) return;
