@@ -356,6 +356,65 @@ TEST_CASE("grids, regions and scores are of the images and boxes beside them") {
   CHECK(ends_early(align, {x, region, i64({2}, {0, 0})}));
 }
 
+TEST_CASE("keys, values, pasts and masks are of the batch of the queries") {
+  auto heads = [](const char* name, const char* batch, const char* steps) {
+    return value(name, F32, {batch, 1, steps, 1});
+  };
+  Imported imported =
+      import_node(node("Attention", {"q", "k", "v", "mask", "pk", "pv"}, {"y"}),
+                  {heads("q", "n", "s"), heads("k", "m", "t"), heads("v", "o", "u"),
+                   value("mask", F32, {"a", "b"}), heads("pk", "c", "p"), heads("pv", "n", "p")},
+                  in_ranges({"n", "m", "o", "s", "t", "u", "a", "b", "c", "p"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto of = [](const Doubles& values) { return f32({1, 1, static_cast<int64_t>(values.size()), 1}, values); };
+  LiteralRef q = of({0}), k = of({1, 2}), v = of({3, 6}), mask = f32({1, 3}, {0, 0, 0}), past = of({9});
+  CHECK(numbers(run(imported, {q, k, v, mask, past, past})[0])[0] == Approx(6));
+  CHECK(numbers(run(imported, {q, k, v, f32({1, 1}, {0}), past, past})[0])[0] == Approx(6));
+  CHECK(ends_early(imported, {q, k, of({1, 2, 3}), mask, past, past}));
+  CHECK(ends_early(imported, {q, k, v, f32({1, 2}, {0, 0}), past, past}));
+  CHECK(ends_early(imported, {q, k, v, mask, past, of({1, 2})}));
+  CHECK(ends_early(imported, {q, k, v, mask, f32({2, 1, 1, 1}, {9, 9}), past}));
+}
+
+TEST_CASE("masks of MultiHeadAttention are of its batch and keys") {
+  auto import_masked = [](const std::vector<WireDim>& mask) {
+    return import_node(node("MultiHeadAttention", {"q", "k", "v", "", "mask"}, {"y"},
+                            {attribute("num_heads", 1), attribute_real("mask_filter_value", -1000)},
+                            "com.microsoft"),
+                       {value("q", F32, {"n", 1, 1}), value("k", F32, {"m", "t", 1}),
+                        value("v", F32, {"n", "u", 1}), value("mask", I32, mask)},
+                       in_ranges(mask.size() == 1 ? std::vector<const char*>{"n", "m", "t", "u", "a"}
+                                                  : std::vector<const char*>{"n", "m", "t", "u", "a", "b"}));
+  };
+  Imported by_length = import_masked({"a"}), by_key = import_masked({"a", "b"});
+  INFO(by_length.messages << by_key.messages);
+  REQUIRE(by_length.model);
+  REQUIRE(by_key.model);
+  auto mask_of = [](std::vector<int64_t> dims, const Doubles& values) {
+    return Literal::of(DType::I32, std::move(dims), values);
+  };
+  LiteralRef q = f32({1, 1, 1}, {0}), k = f32({1, 2, 1}, {1, 2}), v = f32({1, 2, 1}, {3, 6});
+  CHECK(numbers(run(by_length, {q, k, v, mask_of({1}, {1})})[0])[0] == Approx(3));
+  CHECK(numbers(run(by_key, {q, k, v, mask_of({1, 2}, {0, 1})})[0])[0] == Approx(6));
+  CHECK(ends_early(by_length, {q, k, v, mask_of({2}, {1, 1})}));
+  CHECK(ends_early(by_key, {q, k, v, mask_of({1, 1}, {1})}));
+}
+
+TEST_CASE("angles of rotary embeddings are of the batch and the steps that they turn") {
+  Imported imported = import_node(
+      node("RotaryEmbedding", {"x", "c", "s"}, {"y"}),
+      {value("x", F32, {"n", 1, "t", 2}), value("c", F32, {"m", "u", 1}), value("s", F32, {"m", "u", 1})},
+      in_ranges({"n", "m", "t", "u"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 1, 2, 2}, {1, 2, 3, 4}), zeros = f32({1, 2, 1}, {0, 0}),
+             ones = f32({1, 2, 1}, {1, 1});
+  CHECK(numbers(run(imported, {x, zeros, ones})[0]) == Doubles{-2, 1, -4, 3});
+  LiteralRef one = f32({1, 1, 1}, {1});
+  CHECK(ends_early(imported, {x, one, one}));
+}
+
 TEST_CASE("a dim may be called as another, or as a sum of some") {
   auto text_of = [](std::map<std::string, std::string> names) {
     Model model;
