@@ -201,6 +201,18 @@ TEST_CASE("what Gemm adds has extents of the product, or 1") {
   CHECK(ends_early(imported, {a, f32({1, 1}, {1}), f32({2}, {10, 20})}));
 }
 
+TEST_CASE("a convolution has as many biases as filters") {
+  Imported imported =
+      import_node(node("Conv", {"x", "w", "b"}, {"y"}),
+                  {value("x", F32, {1, 1, "n"}), value("w", F32, {2, 1, 1}), value("b", F32, {"m"})},
+                  in_ranges({"n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 1, 1}, {3}), w = f32({2, 1, 1}, {1, 2});
+  CHECK(numbers(run(imported, {x, w, f32({2}, {10, 20})})[0]) == Doubles{13, 26});
+  CHECK(ends_early(imported, {x, w, f32({1}, {10})}));
+}
+
 TEST_CASE("scales and biases of norms meet the dims that they belong to") {
   auto norm_of = [](const char* op, const Names& names, const std::vector<Message>& attributes,
                     const char* domain = "") {

@@ -324,6 +324,29 @@ TEST_CASE("a deformable convolution of images that vary is that of static ones")
                        f32({1, 4, 2, 2}, Numbers(16))}));
 }
 
+TEST_CASE("images that vary are unpooled") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"b", 1, "n"}), value("z", F32, {1, 1, "r"})};
+  model.graph.outputs = {value("y", F32, {}), value("longer", F32, {})};
+  std::vector<Message> window{attribute_ints("kernel_shape", {2}), attribute_ints("strides", {2})};
+  model.graph.nodes = {node("MaxPool", {"x"}, {"p", "i"}, window),
+                       node("MaxUnpool", {"p", "i"}, {"y"}, window),
+                       node("Shape", {"x"}, {"own"}, {attribute("end", 2)}),
+                       node("Shape", {"z"}, {"row"}, {attribute("start", 2)}),
+                       node("Concat", {"own", "row"}, {"shape"}, {attribute("axis", 0)}),
+                       node("MaxUnpool", {"p", "i", "shape"}, {"longer"}, window)};
+  onnx::ImportOptions options;
+  options.ranges = {{"b", {1, 3, 1, {}}}, {"n", {2, 8, 2, {}}}, {"r", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 1, 4}, {1, 5, 3, 2});
+  auto y = run(imported, {x, f32({1, 1, 5}, Numbers(5))});
+  CHECK(numbers(y[0]) == Numbers{0, 5, 3, 0});
+  CHECK(numbers(y[1]) == Numbers{0, 5, 3, 0, 0});
+  CHECK(ends(imported, {x, f32({1, 1, 3}, Numbers(3))}));
+}
+
 TEST_CASE("sequences of the pieces of a dim that varies") {
   auto at = [](const std::string& sequence, const std::string& position, const std::string& y) {
     return node("SequenceAt", {sequence, position}, {y});

@@ -1,5 +1,6 @@
 // Importers of Conv, ConvTranspose and Col2Im.
 #include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/transposed_convolution.h"
 #include "compiler/frontend/onnx/window.h"
@@ -29,8 +30,8 @@ DType sum_dtype(NodeContext& node) {
 
 Value add_bias(NodeContext& node, Value y, int input, int64_t channels) {
   if (!y || !node.has_input(input)) return y;
-  if (!node.check_dims(input, {channels})) return {};
-  Value bias = per_channel(node, node.convert(node.input(input), y.dtype()), y.rank());
+  Value bias = input_with_extents(node, input, {Dim(channels)});
+  bias = per_channel(node, node.convert(bias, y.dtype()), y.rank());
   return node.convert(node.binary(Opcode::Add, y, bias), node.input(0).dtype());
 }
 
