@@ -157,6 +157,31 @@ TEST_CASE("a reshape of dims that need not divide ends where they do not") {
   CHECK(!evaluate(*imported.model->module, {x, f32({3}, {0, 0, 0})}));
 }
 
+TEST_CASE("an extent of a shape that is 0 in a run copies the dim there, unless zeros are allowed") {
+  // y = reshape(x, [shape(z)[0] / 4, -1])
+  Model model;
+  model.graph.inputs = {value("x", F32, {2, 3}), value("z", F32, {"m"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {ints("four", {4}), ints("rest", {-1})};
+  auto import_reshape = [&](int64_t allow_zero) {
+    model.graph.nodes = {node("Shape", {"z"}, {"m"}), node("Div", {"m", "four"}, {"rows"}),
+                         node("Concat", {"rows", "rest"}, {"target"}, {attribute("axis", 0)}),
+                         node("Reshape", {"x", "target"}, {"y"}, {attribute("allowzero", allow_zero)})};
+    Imported imported = import_model(model, in_ranges({"m"}));
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    return imported;
+  };
+  LiteralRef x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+  Imported copies = import_reshape(0), keeps = import_reshape(1);
+  for (int64_t m : {1, 3, 4, 8}) {
+    LiteralRef z = f32({m}, Doubles(static_cast<size_t>(m)));
+    int64_t rows = m < 4 ? 2 : m / 4;
+    CHECK(run(copies, {x, z})[0]->dims() == std::vector<int64_t>{rows, 6 / rows});
+    CHECK(ends_early(keeps, {x, z}) == (m < 4));
+  }
+}
+
 TEST_CASE("an Expand to a dim that is called differently takes it") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n"}), value("z", F32, {"m"})};
