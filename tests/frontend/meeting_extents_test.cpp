@@ -27,7 +27,7 @@ Imported import_node(const Message& made, const std::vector<Message>& inputs,
   model.graph.inputs = inputs;
   model.graph.outputs = {value("y", F32, {})};
   model.graph.nodes = {made};
-  model.opsets = {{"", 24}, {"com.microsoft", 1}};
+  model.opsets = {{"", 29}, {"com.microsoft", 1}};
   return import_model(model, options);
 }
 
@@ -391,6 +391,32 @@ TEST_CASE("grids, regions and scores are of the images and boxes beside them") {
   LiteralRef x = f32({1, 1, 2, 2}, {5, 5, 5, 5}), region = f32({1, 4}, {0, 0, 1, 1});
   CHECK(numbers(run(align, {x, region, i64({1}, {0})})[0]) == Doubles{5});
   CHECK(ends_early(align, {x, region, i64({2}, {0, 0})}));
+}
+
+TEST_CASE("labels and weights of a loss are of its batch and classes") {
+  Imported imported = import_node(
+      node("NegativeLogLikelihoodLoss", {"x", "t", "w"}, {"y"}, {attribute_text("reduction", "none")}),
+      {value("x", F32, {"n", 2}), value("t", I64, {"m"}), value("w", F32, {"c"})},
+      in_ranges({"n", "m", "c"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({2, 2}, {1, 2, 3, 4}), w = f32({2}, {1, 10});
+  CHECK(numbers(run(imported, {x, i64({2}, {1, 0}), w})[0]) == Doubles{-20, -3});
+  CHECK(ends_early(imported, {x, i64({1}, {1}), w}));
+  CHECK(ends_early(imported, {x, i64({2}, {1, 0}), f32({3}, {1, 1, 1})}));
+}
+
+TEST_CASE("as many rows as there are choose matrices of groups") {
+  Imported grouped =
+      import_node(node("GroupedMatMul", {"a", "b", "i"}, {"y"}),
+                  {value("a", F32, {"n", "k"}), value("b", F32, {2, "q", 1}), value("i", I64, {"m", 1})},
+                  in_ranges({"n", "k", "q", "m"}));
+  INFO(grouped.messages);
+  REQUIRE(grouped.model);
+  LiteralRef a = f32({2, 1}, {1, 2}), b = f32({2, 1, 1}, {10, 100});
+  CHECK(numbers(run(grouped, {a, b, i64({2, 1}, {1, 0})})[0]) == Doubles{100, 20});
+  CHECK(ends_early(grouped, {a, b, i64({1, 1}, {1})}));
+  CHECK(ends_early(grouped, {a, f32({2, 2, 1}, {1, 2, 3, 4}), i64({2, 1}, {1, 0})}));
 }
 
 TEST_CASE("keys, values, pasts and masks are of the batch of the queries") {
