@@ -288,8 +288,8 @@ std::optional<Values> scan(NodeContext& node, ScanForm scan) {
     auto results = node.import_subgraph(*scan.graph, arguments);
     if (!results) return std::nullopt;
     for (size_t i = 0; i < state.size(); ++i) // which keeps its shape
-      if (state[i].type().is_tensor() && !is_container((*results)[i]))
-        (*results)[i] = with_extents(node, (*results)[i], state[i].type().dims);
+      if (Value& next = (*results)[i]; next && next.type().is_tensor() && state[i].type().is_tensor())
+        next = with_extents(node, next, state[i].type().dims);
     return Step{
         {}, {results->begin(), results->begin() + states}, {results->begin() + states, results->end()}};
   };

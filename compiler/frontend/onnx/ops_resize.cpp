@@ -243,7 +243,8 @@ std::optional<AxisPlans> axes_by_ratio(NodeContext& node, const ResizeForm& form
     const Dim& dim = x.type().dims[static_cast<size_t>(axes[i])];
     double most = smaller_one ? static_cast<double>(sizes[i].extent.upper_bound())
                               : static_cast<double>(dim.extent.upper_bound()) * largest + 1;
-    if (!node.check(most <= kMaxExtent, "resizes a dim beyond 2^20")) return std::nullopt;
+    if (most > kMaxExtent)
+      return node.fail_unsupported("resizes a dim beyond 2^20" + binding_advice({dim})), std::nullopt;
     Value length = node.convert(node.binary(Opcode::Multiply, scale, extent_of(axes[i])), DType::F64);
     length = node.unary(Opcode::Floor, plus(node, length, 0.5));
     auto output = counted_extent(node, node.convert(length, DType::I64), static_cast<int64_t>(most));

@@ -9,6 +9,7 @@
 #include "compiler/frontend/onnx/regions.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/sampling.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/frontend/onnx/window.h"
 
 #include <numeric>
@@ -260,11 +261,13 @@ std::optional<std::vector<Dim>> unpooled_shape(NodeContext& node) {
   if (!window) return std::nullopt;
   std::vector<Dim> shape(dims.begin(), dims.begin() + 2);
   for (size_t i = 0; i < window->kernel.size(); ++i) {
+    if (dims[i + 2].extent.upper_bound() >= int64_t{1} << 31)
+      return node.fail_unsupported("dim " + dims[i + 2].extent.to_string() + " is too long to unpool" +
+                                   binding_advice({dims[i + 2]})),
+             std::nullopt;
     IntExpr extent = (dims[i + 2].extent - 1) * window->strides[i] +
                      (window->kernel[i] - window->pads_low[i] - window->pads_high[i]);
-    if (!node.check(extent.upper_bound() > 0 && extent.upper_bound() < (int64_t{1} << 31),
-                    "the unpooled shape is out of range"))
-      return std::nullopt;
+    if (!node.check(extent.upper_bound() > 0, "the unpooled shape is out of range")) return std::nullopt;
     shape.push_back(ImportState::with_counts({Dim(extent.lower_bound() < 0 ? max(extent, 0) : extent)})[0]);
   }
   return shape;
@@ -298,9 +301,11 @@ void import_max_unpool(NodeContext& node) {
   Value x = node.input(0), indices = input_with_extents(node, 1, x.type().dims);
   auto shape = indices ? unpooled_shape(node) : std::nullopt;
   auto places = shape ? node.product(*shape) : std::nullopt, elements = node.product(x.type().dims);
-  if (!places || !elements ||
-      !node.check(places->extent.upper_bound() < (int64_t{1} << 31), "the unpooled shape is out of range"))
-    return;
+  if (!places || !elements) return;
+  if (places->extent.upper_bound() >= int64_t{1} << 31)
+    return node.fail_unsupported("the unpooled shape may have " +
+                                 std::to_string(places->extent.upper_bound()) + " elements" +
+                                 binding_advice(*shape));
   Value y = node.op(
       Opcode::ScatterElements,
       {node.splat(x.dtype(), {*places}, 0), node.reshape(indices, {*elements}), node.reshape(x, {*elements})},

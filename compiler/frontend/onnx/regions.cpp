@@ -223,6 +223,7 @@ void import_non_max_suppression(NodeContext& node) {
   auto flat = node.product({dims[1], dims[2]}), all_boxes = node.product(dims);
   if (!flat || !all_boxes) return;
   boxes = input_with_extents(node, 0, {dims[0], dims[2], Dim(4)});
+  if (!boxes) return;
   bool centered = node.flag_attribute("center_point_box", false);
   Value limit = node.has_input(2) ? scalar_input(node, 2, DType::I64, 0) : node.scalar_int(DType::I64, 0);
   Value iou_threshold = scalar_input(node, 3, DType::F32, 0);

@@ -120,8 +120,11 @@ Value add_columns(NodeContext& node, Value columns, const WindowAttributes& attr
   if (!columns) return {};
   const std::vector<Dim> dims = columns.type().dims;
   std::vector<Dim> full;
-  for (size_t i = 0; i < image.size(); ++i)
+  for (size_t i = 0; i < image.size(); ++i) {
+    if (attributes.pads_low[i] < 0 || attributes.pads_high[i] < 0)
+      return node.fail_unsupported("attribute pads has numbers below 0 beside extents that vary"), Value{};
     full.emplace_back(image[i].extent + (attributes.pads_low[i] + attributes.pads_high[i]));
+  }
   full = ImportState::with_counts(std::move(full));
   auto rows = product_of(node, dims, 0, 2), count = product_of(node, dims, 2, dims.size()),
        pixels = node.product(full);
