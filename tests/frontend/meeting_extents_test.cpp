@@ -278,6 +278,17 @@ TEST_CASE("parameters of channels and groups may be called anything") {
   }
 }
 
+TEST_CASE("instances are normalised whose channels vary") {
+  Imported imported = import_node(
+      node("InstanceNormalization", {"x", "s", "b"}, {"y"}, {attribute_real("epsilon", 0)}),
+      {value("x", F32, {1, "c", 2}), value("s", F32, {"m"}), value("b", F32, {"c"})}, in_ranges({"c", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 2, 2}, {-1, 1, 3, -3}), two = f32({2}, {10, 20});
+  CHECK(numbers(run(imported, {x, two, f32({2}, {1, 2})})[0]) == Doubles{-9, 11, 22, -18});
+  CHECK(ends_early(imported, {x, f32({1}, {10}), two}));
+}
+
 TEST_CASE("indices of elements may be fewer than the elements, and no more") {
   std::vector<Message> inputs{value("x", F32, {"n", "k"}), value("i", I64, {"m", "l"}),
                               value("u", F32, {"p", "q"})};

@@ -108,10 +108,9 @@ void import_batch_normalization(NodeContext& node) {
 
 void import_instance_normalization(NodeContext& node) {
   double epsilon = epsilon_attribute(node);
-  auto channels = node.check_rank_at_least(0, 3) ? node.static_dim(0, 1) : std::nullopt;
-  if (!channels) return;
-  Value scale = input_with_extents(node, 1, {Dim(*channels)}),
-        bias = input_with_extents(node, 2, {Dim(*channels)});
+  if (!node.check_rank_at_least(0, 3)) return;
+  const Dim channels = node.input(0).type().dims[1];
+  Value scale = input_with_extents(node, 1, {channels}), bias = input_with_extents(node, 2, {channels});
   if (node.failed()) return;
   GraphBuilder builder = node.builder();
   node.set_output(0, make_instance_norm(builder, node.input(0), scale, bias, epsilon));

@@ -125,9 +125,9 @@ void import_contrib_rotary_embedding(NodeContext& node) {
     return node.fail_unsupported("attribute is_packed_batching is set");
   Value positions = node.input(1);
   if (positions.rank() < 2) {
-    if (!node.check_scalar(1)) return;
     Dim steps = heads->x.type().dims[heads->dim == 2 ? 1 : 2];
-    positions = add(node, node.iota(DType::I64, {Dim(1), steps}, 1), node.reshape_to(positions, {}));
+    positions =
+        add(node, node.iota(DType::I64, {Dim(1), steps}, 1), reshape_where_equal(node, positions, {}));
   }
   Value caches[2];
   for (int i = 0; i < 2; ++i) {
