@@ -451,6 +451,34 @@ TEST_CASE("keys, values, pasts and masks are of the batch of the queries") {
   CHECK(ends_early(imported, {q, k, v, mask, f32({2, 1, 1, 1}, {9, 9}), past}));
 }
 
+TEST_CASE("keys and caches of grouped queries are of their batch") {
+  Model model;
+  model.opsets = {{"", 24}, {"com.microsoft", 1}};
+  model.graph.inputs = {value("q", F32, {1, 1, 1}),       value("k", F32, {"m", 1, 1}),
+                        value("v", F32, {1, "s", 1}),     value("pk", F32, {"a", 1, 2, 1}),
+                        value("pv", F32, {1, 1, "p", 1}), value("lengths", I32, {"b"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {tensor_header("total", I32, {}).raw(9, std::vector<int32_t>{2})};
+  model.graph.nodes = {node("GroupQueryAttention", {"q", "k", "v", "pk", "pv", "lengths", "total"}, {"y"},
+                            {attribute("num_heads", 1), attribute("kv_num_heads", 1)}, "com.microsoft")};
+  Imported imported = import_model(model, in_ranges({"m", "s", "a", "p", "b"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef one = f32({1, 1, 1}, {0}), v = f32({1, 1, 1}, {6}), pair = f32({1, 1, 2, 1}, {2, 2});
+  LiteralRef length = Literal::of(DType::I32, {1}, Doubles{1});
+  CHECK(numbers(run(imported, {one, one, v, pair, pair, length})[0])[0] == Approx(4));
+  CHECK(ends_early(imported, {one, f32({2, 1, 1}, {1, 2}), v, pair, pair, length}));
+  CHECK(ends_early(imported, {one, one, v, pair, f32({1, 1, 1, 1}, {2}), length}));
+  CHECK(ends_early(imported, {one, one, v, pair, pair, Literal::of(DType::I32, {2}, Doubles{1, 1})}));
+}
+
+TEST_CASE("a mask of attention has no more dims than scores") {
+  Imported imported = import_node(node("Attention", {"q", "q", "q", "mask"}, {"y"}),
+                                  {value("q", F32, {1, 1, 2, 1}), value("mask", F32, {1, 1, 1, 2, 2})}, {});
+  CHECK(imported.fault == Fault::Model);
+  CHECK(contains(imported.messages, "wants rank 1 to 4"));
+}
+
 TEST_CASE("masks of MultiHeadAttention are of its batch and keys") {
   auto import_masked = [](const std::vector<WireDim>& mask) {
     return import_node(node("MultiHeadAttention", {"q", "k", "v", "", "mask"}, {"y"},

@@ -93,7 +93,9 @@ Value distances(NodeContext& node, const Heads& heads) {
 Value padded_mask(NodeContext& node, const Heads& heads) {
   Value mask = node.input(3);
   const Dim kv = heads.k.type().dims[2];
-  if (!node.check_rank_at_least(3, 1)) return {};
+  if (!node.check(mask.rank() >= 1 && mask.rank() <= 4,
+                  node.input_label(3) + " is " + mask.type().to_string() + ", wants rank 1 to 4"))
+    return {};
   const Dim last = mask.type().dims.back();
   if (last.is_static() && kv.is_static() && last.value() != 1 && last.value() < kv.value()) {
     Ints low(static_cast<size_t>(mask.rank()), 0), high = low;
