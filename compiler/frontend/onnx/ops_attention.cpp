@@ -250,6 +250,7 @@ Value behind_past(NodeContext& node, int past, Value x) {
 // lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of
 // query heads share a key head, so lhs is split by groups instead of repeating rhs.
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract) {
+  if (!lhs || !rhs) return {};
   const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;
   Dim free = r[contract == 3 ? 2 : 3];
   if (l[1] == r[1]) return dot(node, lhs, rhs, {0, 1}, {0, 1}, {3}, {contract});
