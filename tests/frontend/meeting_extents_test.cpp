@@ -226,6 +226,13 @@ TEST_CASE("what Gemm adds has extents of the product, or 1") {
   CHECK(ends_early(imported, {a, f32({1, 1}, {1}), f32({2}, {10, 20})}));
 }
 
+TEST_CASE("what Gemm adds a part of is refused where it does not fit") {
+  Imported imported = import_node(node("Gemm", {"a", "a", "c"}, {"y"}, {attribute_real("beta", 0.5)}),
+                                  {value("a", F32, {2, 2}), value("c", F32, {3})}, {});
+  CHECK(imported.fault == Fault::Model);
+  CHECK(contains(imported.messages, "wants a shape that broadcasts to f32[2,2]"));
+}
+
 TEST_CASE("a convolution has as many biases as filters") {
   Imported imported =
       import_node(node("Conv", {"x", "w", "b"}, {"y"}),

@@ -86,6 +86,7 @@ bool read_lengths(NodeContext& node, Queries& made) {
   if (!node.check(node.has_input(5) && node.has_input(6), "input 5 or 6, a length, is left out"))
     return false;
   Value lengths = reshape_where_equal(node, node.input(5), {Dim(made.batch)});
+  if (node.failed()) return false;
   auto total = node.required_constant_ints(6);
   if (!total ||
       !node.check(total->size() == 1 && (*total)[0] >= made.steps && (*total)[0] < (int64_t{1} << 31),

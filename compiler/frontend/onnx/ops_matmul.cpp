@@ -108,7 +108,8 @@ void import_gemm(NodeContext& node) {
   };
   y = scaled(y, alpha);
   if (node.has_input(2) && beta != 0) {
-    Value c = input_with_extents(node, 2, y.type().dims, /*stretches=*/true);
+    Value c = y ? input_with_extents(node, 2, y.type().dims, /*stretches=*/true) : y;
+    if (!c) return;
     y = node.binary(Opcode::Add, y, scaled(node.convert(c, work), beta));
   }
   node.set_output(0, node.convert(y, dtype));
