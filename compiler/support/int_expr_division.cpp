@@ -151,8 +151,8 @@ bool is_varying_mod(const IntExpr::Term& term, size_t atom) {
          (term.atoms.size() > 1 || !term.atoms[atom]->rhs->is_constant());
 }
 
-// The same for such a remainder: the sum of f*(x mod n) and, for every term t of n, f*t*(x floordiv n) is f*x.
-// Takes the quotients from `terms`; the remainder stays, wherever it is then.
+// The same for such a remainder: the sum of f*(x mod n) and, for every term t of n, f*t*(x floordiv n) is
+// f*x. Takes the quotients from `terms`; the remainder stays, wherever it is then.
 std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at, size_t atom) {
   const IntExpr::Term remainder = terms[at];
   const IntAtom& mod = *remainder.atoms[atom];
