@@ -218,3 +218,18 @@ TEST_CASE("a beta of linear attention that does not fit its heads ends the impor
   Imported imported = import_model(model);
   CHECK(imported.fault == Fault::Model);
 }
+
+TEST_CASE("an attribute of grouped queries that is out of range is told") {
+  Model model;
+  model.opsets = {{"", 24}, {"com.microsoft", 1}};
+  model.graph.inputs = {value("q", F32, {1, 1, 3}), value("lengths", I32, {1})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {tensor_header("total", I32, {}).raw(9, std::vector<int32_t>{1})};
+  model.graph.nodes = {node(
+      "GroupQueryAttention", {"q", "", "", "", "", "lengths", "total"}, {"y"},
+      {attribute("num_heads", 1), attribute("kv_num_heads", 1), attribute("do_rotary", int64_t{1} << 40)},
+      "com.microsoft")};
+  Imported imported = import_model(model);
+  CHECK(imported.fault == Fault::Model);
+  CHECK(contains(imported.messages, "do_rotary"));
+}

@@ -20,14 +20,26 @@ onnx::ImportOptions in_ranges(const std::vector<const char*>& names, int64_t lea
   return options;
 }
 
+// y = made(inputs)
+Imported import_node(const Message& made, const std::vector<Message>& inputs,
+                     const onnx::ImportOptions& options) {
+  Model model;
+  model.graph.inputs = inputs;
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {made};
+  model.opsets = {{"", 29}, {"com.microsoft", 1}};
+  return import_model(model, options);
+}
+
 // y = op(x, z)
 Imported import_binary(const char* op, const std::vector<WireDim>& x, const std::vector<WireDim>& z,
                        const onnx::ImportOptions& options, const std::vector<Message>& attributes = {}) {
-  Model model;
-  model.graph.inputs = {value("x", F32, x), value("z", F32, z)};
-  model.graph.outputs = {value("y", F32, {})};
-  model.graph.nodes = {node(op, {"x", "z"}, {"y"}, attributes)};
-  return import_model(model, options);
+  return import_node(node(op, {"x", "z"}, {"y"}, attributes), {value("x", F32, x), value("z", F32, z)},
+                     options);
+}
+
+bool ends_early(const Imported& imported, const std::vector<LiteralRef>& inputs) {
+  return !evaluate(*imported.model->module, inputs);
 }
 
 } // namespace
@@ -145,6 +157,31 @@ TEST_CASE("a reshape of dims that need not divide ends where they do not") {
   CHECK(!evaluate(*imported.model->module, {x, f32({3}, {0, 0, 0})}));
 }
 
+TEST_CASE("an extent of a shape that is 0 in a run copies the dim there, unless zeros are allowed") {
+  // y = reshape(x, [shape(z)[0] / 4, -1])
+  Model model;
+  model.graph.inputs = {value("x", F32, {2, 3}), value("z", F32, {"m"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {ints("four", {4}), ints("rest", {-1})};
+  auto import_reshape = [&](int64_t allow_zero) {
+    model.graph.nodes = {node("Shape", {"z"}, {"m"}), node("Div", {"m", "four"}, {"rows"}),
+                         node("Concat", {"rows", "rest"}, {"target"}, {attribute("axis", 0)}),
+                         node("Reshape", {"x", "target"}, {"y"}, {attribute("allowzero", allow_zero)})};
+    Imported imported = import_model(model, in_ranges({"m"}));
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    return imported;
+  };
+  LiteralRef x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+  Imported copies = import_reshape(0), keeps = import_reshape(1);
+  for (int64_t m : {1, 3, 4, 8}) {
+    LiteralRef z = f32({m}, Doubles(static_cast<size_t>(m)));
+    int64_t rows = m < 4 ? 2 : m / 4;
+    CHECK(run(copies, {x, z})[0]->dims() == std::vector<int64_t>{rows, 6 / rows});
+    CHECK(ends_early(keeps, {x, z}) == (m < 4));
+  }
+}
+
 TEST_CASE("an Expand to a dim that is called differently takes it") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n"}), value("z", F32, {"m"})};
@@ -173,6 +210,318 @@ TEST_CASE("parameters of channels do not stretch what they belong to") {
   CHECK(numbers(run(imported, {square, f32({2}, {1, 2})})[0]) == Doubles{2, 2, 6, 4});
   CHECK(numbers(run(imported, {square, f32({1}, {2})})[0]) == Doubles{1, 2, 3, 4});
   CHECK(!evaluate(*imported.model->module, {column, f32({2}, {1, 2})}));
+}
+
+TEST_CASE("what Gemm adds has extents of the product, or 1") {
+  Imported imported =
+      import_node(node("Gemm", {"a", "b", "c"}, {"y"}),
+                  {value("a", F32, {"k", 1}), value("b", F32, {1, "n"}), value("c", F32, {"m"})},
+                  in_ranges({"k", "n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef a = f32({2, 1}, {1, 2}), b = f32({1, 3}, {1, 2, 3}), one = f32({1}, {10});
+  CHECK(numbers(run(imported, {a, b, f32({3}, {10, 20, 30})})[0]) == Doubles{11, 22, 33, 12, 24, 36});
+  CHECK(numbers(run(imported, {a, b, one})[0]) == Doubles{11, 12, 13, 12, 14, 16});
+  CHECK(ends_early(imported, {a, b, f32({2}, {10, 20})}));
+  CHECK(ends_early(imported, {a, f32({1, 1}, {1}), f32({2}, {10, 20})}));
+}
+
+TEST_CASE("what Gemm adds a part of is refused where it does not fit") {
+  Imported imported = import_node(node("Gemm", {"a", "a", "c"}, {"y"}, {attribute_real("beta", 0.5)}),
+                                  {value("a", F32, {2, 2}), value("c", F32, {3})}, {});
+  CHECK(imported.fault == Fault::Model);
+  CHECK(contains(imported.messages, "wants a shape that broadcasts to f32[2,2]"));
+}
+
+TEST_CASE("a convolution has as many biases as filters") {
+  Imported imported =
+      import_node(node("Conv", {"x", "w", "b"}, {"y"}),
+                  {value("x", F32, {1, 1, "n"}), value("w", F32, {2, 1, 1}), value("b", F32, {"m"})},
+                  in_ranges({"n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 1, 1}, {3}), w = f32({2, 1, 1}, {1, 2});
+  CHECK(numbers(run(imported, {x, w, f32({2}, {10, 20})})[0]) == Doubles{13, 26});
+  CHECK(ends_early(imported, {x, w, f32({1}, {10})}));
+}
+
+TEST_CASE("scales and biases of norms meet the dims that they belong to") {
+  auto norm_of = [](const char* op, const Names& names, const std::vector<Message>& attributes,
+                    const char* domain = "") {
+    std::vector<Message> inputs{value("x", F32, {2, "n"}), value("s", F32, {"m"}), value("b", F32, {"m"})};
+    inputs.resize(names.size());
+    return import_node(node(op, names, {"y"}, attributes, domain), inputs, in_ranges({"n", "m"}));
+  };
+  Imported layer = norm_of("LayerNormalization", {"x", "s", "b"}, {attribute_real("epsilon", 0)}),
+           rms = norm_of("RMSNormalization", {"x", "s"}, {attribute_real("epsilon", 0)}),
+           skip = norm_of("BiasGelu", {"x", "s"}, {}, "com.microsoft");
+  LiteralRef x = f32({2, 2}, {-1, 1, 3, -3}), two = f32({2}, {10, 20}), three = f32({3}, {1, 2, 3});
+  for (const Imported* imported : {&layer, &rms, &skip}) {
+    INFO(imported->messages);
+    REQUIRE(imported->model);
+    REQUIRE(!imported->model->facts.warnings.empty());
+  }
+  CHECK(numbers(run(layer, {x, two, f32({2}, {1, 2})})[0]) == Doubles{-9, 22, 11, -18});
+  CHECK(ends_early(layer, {x, three, three}));
+  CHECK(numbers(run(rms, {x, two})[0]) == Doubles{-10, 20, 10, -20});
+  CHECK(ends_early(rms, {x, three}));
+  CHECK(ends_early(skip, {x, three}));
+}
+
+TEST_CASE("parameters of channels and groups may be called anything") {
+  for (const char* op : {"InstanceNormalization", "GroupNormalization"}) {
+    std::vector<Message> attributes{attribute_real("epsilon", 0)};
+    if (op[0] == 'G') attributes.push_back(attribute("num_groups", 2));
+    Imported imported =
+        import_node(node(op, {"x", "s", "b"}, {"y"}, attributes),
+                    {value("x", F32, {1, 2, "n"}), value("s", F32, {"m"}), value("b", F32, {"l"})},
+                    in_ranges({"n", "m", "l"}));
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    LiteralRef x = f32({1, 2, 2}, {-1, 1, 3, -3}), two = f32({2}, {10, 20}), three = f32({3}, {1, 2, 3});
+    CHECK(numbers(run(imported, {x, two, f32({2}, {1, 2})})[0]) == Doubles{-9, 11, 22, -18});
+    CHECK(ends_early(imported, {x, three, two}));
+    CHECK(ends_early(imported, {x, two, three}));
+  }
+}
+
+TEST_CASE("instances are normalised whose channels vary") {
+  Imported imported = import_node(
+      node("InstanceNormalization", {"x", "s", "b"}, {"y"}, {attribute_real("epsilon", 0)}),
+      {value("x", F32, {1, "c", 2}), value("s", F32, {"m"}), value("b", F32, {"c"})}, in_ranges({"c", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 2, 2}, {-1, 1, 3, -3}), two = f32({2}, {10, 20});
+  CHECK(numbers(run(imported, {x, two, f32({2}, {1, 2})})[0]) == Doubles{-9, 11, 22, -18});
+  CHECK(ends_early(imported, {x, f32({1}, {10}), two}));
+}
+
+TEST_CASE("indices of elements may be fewer than the elements, and no more") {
+  std::vector<Message> inputs{value("x", F32, {"n", "k"}), value("i", I64, {"m", "l"}),
+                              value("u", F32, {"p", "q"})};
+  Imported scatter = import_node(node("ScatterElements", {"x", "i", "u"}, {"y"}, {attribute("axis", 1)}),
+                                 inputs, in_ranges({"n", "k", "m", "l", "p", "q"}));
+  inputs.pop_back();
+  Imported gather = import_node(node("GatherElements", {"x", "i"}, {"y"}, {attribute("axis", 1)}), inputs,
+                                in_ranges({"n", "k", "m", "l"}));
+  INFO(gather.messages << scatter.messages);
+  REQUIRE(gather.model);
+  REQUIRE(scatter.model);
+  LiteralRef x = f32({2, 2}, {1, 2, 3, 4}), one = i64({1, 3}, {1, 0, -1}), three = i64({3, 1}, {0, 1, 0});
+  auto taken = run(gather, {x, one})[0];
+  CHECK(taken->dims() == std::vector<int64_t>{1, 3});
+  CHECK(numbers(taken) == Doubles{2, 1, 2});
+  CHECK(ends_early(gather, {x, three}));
+  CHECK(numbers(run(scatter, {x, i64({1, 1}, {1}), f32({1, 1}, {9})})[0]) == Doubles{1, 9, 3, 4});
+  CHECK(ends_early(scatter, {x, three, f32({3, 1}, {7, 8, 9})}));
+  CHECK(ends_early(scatter, {x, i64({1, 1}, {1}), f32({1, 2}, {8, 9})}));
+}
+
+TEST_CASE("batches of data and of indices meet") {
+  onnx::ImportOptions options = in_ranges({"n", "m"});
+  Imported gather = import_node(node("GatherND", {"x", "i"}, {"y"}, {attribute("batch_dims", 1)}),
+                                {value("x", F32, {"n", 2}), value("i", I64, {"m", 1})}, options);
+  Imported reverse = import_node(node("ReverseSequence", {"x", "i"}, {"y"}),
+                                 {value("x", F32, {2, "n"}), value("i", I64, {"m"})}, options);
+  INFO(gather.messages << reverse.messages);
+  REQUIRE(gather.model);
+  REQUIRE(reverse.model);
+  LiteralRef x = f32({2, 2}, {1, 2, 3, 4});
+  CHECK(numbers(run(gather, {x, i64({2, 1}, {1, 0})})[0]) == Doubles{2, 3});
+  CHECK(ends_early(gather, {x, i64({1, 1}, {1})}));
+  CHECK(numbers(run(reverse, {x, i64({2}, {2, 1})})[0]) == Doubles{3, 2, 1, 4});
+  CHECK(ends_early(reverse, {x, i64({3}, {2, 1, 1})}));
+}
+
+TEST_CASE("elements of a sequence that are joined meet beside the axis") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"k", "n"}), value("z", F32, {"l", "m"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {node("SequenceConstruct", {"x", "z"}, {"s"}),
+                       node("ConcatFromSequence", {"s"}, {"y"}, {attribute("axis", 0)})};
+  Imported imported = import_model(model, in_ranges({"k", "l", "n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 2}, {1, 2});
+  CHECK(numbers(run(imported, {x, f32({2, 2}, {3, 4, 5, 6})})[0]) == Doubles{1, 2, 3, 4, 5, 6});
+  CHECK(ends_early(imported, {x, f32({2, 1}, {3, 4})}));
+}
+
+TEST_CASE("inputs of a Scan have as many steps as each other, and its state keeps its shape") {
+  Graph body;
+  body.inputs = {value("s", F32, {}), value("a", F32, {}), value("b", F32, {})};
+  body.outputs = {value("t", F32, {}), value("p", F32, {})};
+  body.nodes = {node("Add", {"s", "a"}, {"t"}), node("Mul", {"t", "b"}, {"p"})};
+  Imported imported =
+      import_node(node("Scan", {"s", "a", "b"}, {"t", "y"},
+                       {attribute("num_scan_inputs", 2), attribute_graph("body", body.encode())}),
+                  {value("s", F32, {"k"}), value("a", F32, {"n", "l"}), value("b", F32, {"m", "l"})},
+                  in_ranges({"k", "l", "n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef s = f32({1}, {1}), a = f32({2, 1}, {1, 2});
+  CHECK(numbers(run(imported, {s, a, a})[0]) == Doubles{2, 8});
+  CHECK(ends_early(imported, {s, a, f32({1, 1}, {1})}));
+  CHECK(ends_early(imported, {s, f32({1, 2}, {1, 2}), f32({1, 2}, {1, 2})}));
+}
+
+TEST_CASE("a letter that is repeated in Einsum stands for one extent") {
+  Imported trace = import_node(node("Einsum", {"x"}, {"y"}, {attribute_text("equation", "ii->")}),
+                               {value("x", F32, {"n", "m"})}, in_ranges({"n", "m"}));
+  INFO(trace.messages);
+  REQUIRE(trace.model);
+  CHECK(numbers(run(trace, {f32({2, 2}, {1, 2, 3, 4})})[0]) == Doubles{5});
+  CHECK(ends_early(trace, {f32({1, 2}, {1, 2})}));
+}
+
+TEST_CASE("states and lengths of a recurrent layer are of its batch") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {1, "n", 1}), value("l", I32, {"m"}), value("h", F32, {1, "k", 1})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {floats("w", {1, 1, 1}, {1})};
+  model.graph.nodes = {node("RNN", {"x", "w", "w", "", "l", "h"}, {"y"},
+                            {attribute("hidden_size", 1), attribute_texts("activations", {"Relu"})})};
+  Imported imported = import_model(model, in_ranges({"n", "m", "k"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto of = [](std::vector<int64_t> dims) { return f32(std::move(dims), {1, 2}); };
+  auto lengths = [](const Doubles& values) {
+    return Literal::of(DType::I32, {static_cast<int64_t>(values.size())}, values);
+  };
+  CHECK(numbers(run(imported, {of({1, 2, 1}), lengths({1, 1}), of({1, 2, 1})})[0]) == Doubles{2, 4});
+  CHECK(ends_early(imported, {of({1, 2, 1}), lengths({1}), of({1, 2, 1})}));
+  CHECK(ends_early(imported, {of({1, 2, 1}), lengths({1, 1}), f32({1, 1, 1}, {1})}));
+}
+
+TEST_CASE("grids, regions and scores are of the images and boxes beside them") {
+  Imported grid = import_binary("GridSample", {"n", 1, 1, 1}, {"m", 1, 1, 2}, in_ranges({"n", "m"}));
+  INFO(grid.messages);
+  REQUIRE(grid.model);
+  LiteralRef two = f32({2, 1, 1, 1}, {3, 4}), middle = f32({2, 1, 1, 2}, {0, 0, 0, 0});
+  CHECK(numbers(run(grid, {two, middle})[0]) == Doubles{3, 4});
+  CHECK(ends_early(grid, {two, f32({1, 1, 1, 2}, {0, 0})}));
+  Imported align =
+      import_node(node("RoiAlign", {"x", "r", "i"}, {"y"}),
+                  {value("x", F32, {1, 1, 2, 2}), value("r", F32, {"n", 4}), value("i", I64, {"m"})},
+                  in_ranges({"n", "m"}));
+  INFO(align.messages);
+  REQUIRE(align.model);
+  LiteralRef x = f32({1, 1, 2, 2}, {5, 5, 5, 5}), region = f32({1, 4}, {0, 0, 1, 1});
+  CHECK(numbers(run(align, {x, region, i64({1}, {0})})[0]) == Doubles{5});
+  CHECK(ends_early(align, {x, region, i64({2}, {0, 0})}));
+}
+
+TEST_CASE("labels and weights of a loss are of its batch and classes") {
+  Imported imported = import_node(
+      node("NegativeLogLikelihoodLoss", {"x", "t", "w"}, {"y"}, {attribute_text("reduction", "none")}),
+      {value("x", F32, {"n", 2}), value("t", I64, {"m"}), value("w", F32, {"c"})},
+      in_ranges({"n", "m", "c"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({2, 2}, {1, 2, 3, 4}), w = f32({2}, {1, 10});
+  CHECK(numbers(run(imported, {x, i64({2}, {1, 0}), w})[0]) == Doubles{-20, -3});
+  CHECK(ends_early(imported, {x, i64({1}, {1}), w}));
+  CHECK(ends_early(imported, {x, i64({2}, {1, 0}), f32({3}, {1, 1, 1})}));
+}
+
+TEST_CASE("as many rows as there are choose matrices of groups") {
+  Imported grouped =
+      import_node(node("GroupedMatMul", {"a", "b", "i"}, {"y"}),
+                  {value("a", F32, {"n", "k"}), value("b", F32, {2, "q", 1}), value("i", I64, {"m", 1})},
+                  in_ranges({"n", "k", "q", "m"}));
+  INFO(grouped.messages);
+  REQUIRE(grouped.model);
+  LiteralRef a = f32({2, 1}, {1, 2}), b = f32({2, 1, 1}, {10, 100});
+  CHECK(numbers(run(grouped, {a, b, i64({2, 1}, {1, 0})})[0]) == Doubles{100, 20});
+  CHECK(ends_early(grouped, {a, b, i64({1, 1}, {1})}));
+  CHECK(ends_early(grouped, {a, f32({2, 2, 1}, {1, 2, 3, 4}), i64({2, 1}, {1, 0})}));
+}
+
+TEST_CASE("keys, values, pasts and masks are of the batch of the queries") {
+  auto heads = [](const char* name, const char* batch, const char* steps) {
+    return value(name, F32, {batch, 1, steps, 1});
+  };
+  Imported imported =
+      import_node(node("Attention", {"q", "k", "v", "mask", "pk", "pv"}, {"y"}),
+                  {heads("q", "n", "s"), heads("k", "m", "t"), heads("v", "o", "u"),
+                   value("mask", F32, {"a", "b"}), heads("pk", "c", "p"), heads("pv", "n", "p")},
+                  in_ranges({"n", "m", "o", "s", "t", "u", "a", "b", "c", "p"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto of = [](const Doubles& values) { return f32({1, 1, static_cast<int64_t>(values.size()), 1}, values); };
+  LiteralRef q = of({0}), k = of({1, 2}), v = of({3, 6}), mask = f32({1, 3}, {0, 0, 0}), past = of({9});
+  CHECK(numbers(run(imported, {q, k, v, mask, past, past})[0])[0] == Approx(6));
+  CHECK(numbers(run(imported, {q, k, v, f32({1, 1}, {0}), past, past})[0])[0] == Approx(6));
+  CHECK(ends_early(imported, {q, k, of({1, 2, 3}), mask, past, past}));
+  CHECK(ends_early(imported, {q, k, v, f32({1, 2}, {0, 0}), past, past}));
+  CHECK(ends_early(imported, {q, k, v, mask, past, of({1, 2})}));
+  CHECK(ends_early(imported, {q, k, v, mask, f32({2, 1, 1, 1}, {9, 9}), past}));
+}
+
+TEST_CASE("keys and caches of grouped queries are of their batch") {
+  Model model;
+  model.opsets = {{"", 24}, {"com.microsoft", 1}};
+  model.graph.inputs = {value("q", F32, {1, 1, 1}),       value("k", F32, {"m", 1, 1}),
+                        value("v", F32, {1, "s", 1}),     value("pk", F32, {"a", 1, 2, 1}),
+                        value("pv", F32, {1, 1, "p", 1}), value("lengths", I32, {"b"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {tensor_header("total", I32, {}).raw(9, std::vector<int32_t>{2})};
+  model.graph.nodes = {node("GroupQueryAttention", {"q", "k", "v", "pk", "pv", "lengths", "total"}, {"y"},
+                            {attribute("num_heads", 1), attribute("kv_num_heads", 1)}, "com.microsoft")};
+  Imported imported = import_model(model, in_ranges({"m", "s", "a", "p", "b"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef one = f32({1, 1, 1}, {0}), v = f32({1, 1, 1}, {6}), pair = f32({1, 1, 2, 1}, {2, 2});
+  LiteralRef length = Literal::of(DType::I32, {1}, Doubles{1});
+  CHECK(numbers(run(imported, {one, one, v, pair, pair, length})[0])[0] == Approx(4));
+  CHECK(ends_early(imported, {one, f32({2, 1, 1}, {1, 2}), v, pair, pair, length}));
+  CHECK(ends_early(imported, {one, one, v, pair, f32({1, 1, 1, 1}, {2}), length}));
+  CHECK(ends_early(imported, {one, one, v, pair, pair, Literal::of(DType::I32, {2}, Doubles{1, 1})}));
+}
+
+TEST_CASE("a mask of attention has no more dims than scores") {
+  Imported imported = import_node(node("Attention", {"q", "q", "q", "mask"}, {"y"}),
+                                  {value("q", F32, {1, 1, 2, 1}), value("mask", F32, {1, 1, 1, 2, 2})}, {});
+  CHECK(imported.fault == Fault::Model);
+  CHECK(contains(imported.messages, "wants rank 1 to 4"));
+}
+
+TEST_CASE("masks of MultiHeadAttention are of its batch and keys") {
+  auto import_masked = [](const std::vector<WireDim>& mask) {
+    return import_node(node("MultiHeadAttention", {"q", "k", "v", "", "mask"}, {"y"},
+                            {attribute("num_heads", 1), attribute_real("mask_filter_value", -1000)},
+                            "com.microsoft"),
+                       {value("q", F32, {"n", 1, 1}), value("k", F32, {"m", "t", 1}),
+                        value("v", F32, {"n", "u", 1}), value("mask", I32, mask)},
+                       in_ranges(mask.size() == 1 ? std::vector<const char*>{"n", "m", "t", "u", "a"}
+                                                  : std::vector<const char*>{"n", "m", "t", "u", "a", "b"}));
+  };
+  Imported by_length = import_masked({"a"}), by_key = import_masked({"a", "b"});
+  INFO(by_length.messages << by_key.messages);
+  REQUIRE(by_length.model);
+  REQUIRE(by_key.model);
+  auto mask_of = [](std::vector<int64_t> dims, const Doubles& values) {
+    return Literal::of(DType::I32, std::move(dims), values);
+  };
+  LiteralRef q = f32({1, 1, 1}, {0}), k = f32({1, 2, 1}, {1, 2}), v = f32({1, 2, 1}, {3, 6});
+  CHECK(numbers(run(by_length, {q, k, v, mask_of({1}, {1})})[0])[0] == Approx(3));
+  CHECK(numbers(run(by_key, {q, k, v, mask_of({1, 2}, {0, 1})})[0])[0] == Approx(6));
+  CHECK(ends_early(by_length, {q, k, v, mask_of({2}, {1, 1})}));
+  CHECK(ends_early(by_key, {q, k, v, mask_of({1, 1}, {1})}));
+}
+
+TEST_CASE("angles of rotary embeddings are of the batch and the steps that they turn") {
+  Imported imported = import_node(
+      node("RotaryEmbedding", {"x", "c", "s"}, {"y"}),
+      {value("x", F32, {"n", 1, "t", 2}), value("c", F32, {"m", "u", 1}), value("s", F32, {"m", "u", 1})},
+      in_ranges({"n", "m", "t", "u"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 1, 2, 2}, {1, 2, 3, 4}), zeros = f32({1, 2, 1}, {0, 0}),
+             ones = f32({1, 2, 1}, {1, 1});
+  CHECK(numbers(run(imported, {x, zeros, ones})[0]) == Doubles{-2, 1, -4, 3});
+  LiteralRef one = f32({1, 1, 1}, {1});
+  CHECK(ends_early(imported, {x, one, one}));
 }
 
 TEST_CASE("a dim may be called as another, or as a sum of some") {

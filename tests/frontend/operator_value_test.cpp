@@ -207,7 +207,7 @@ TEST_CASE("matrices of groups that do not fit the rows are refused") {
     return import_model(model).messages;
   };
   CHECK(contains(messages({2, 5, 2}, {4, 1}), "wants matrices of 3 rows"));
-  CHECK(contains(messages({2, 3, 2}, {5, 1}), "wants 4 rows"));
+  CHECK(contains(messages({2, 3, 2}, {5, 1}), "wants i64[4,1]"));
   CHECK(messages({2, 3, 2}, {4, 0}).empty());
 }
 

@@ -149,11 +149,18 @@ TEST_CASE("dims that vary are resized as dims that are known") {
     for (size_t i = 0; i < want.size(); ++i) CHECK(found[i] == Approx(want[i]).margin(1e-12).epsilon(0));
   };
   auto check = [&](const std::vector<Message>& attributes) {
-    for (float scale : {2.0f, 0.5f, 1.5f, 3.0f}) {
+    for (float scale : {2.0f, 0.5f, 1.5f, 3.0f, 1.3f, 1 / 3.0f}) {
       INFO(scale);
       same(attributes, floats("s", {4}, {1, 1, scale, scale}), false);
     }
     same(attributes, ints("s", {1, 1, 8, 3}), true);
+    for (const char* policy : {"not_larger", "not_smaller"}) {
+      INFO(policy);
+      std::vector<Message> all = attributes;
+      all.push_back(attribute_text("keep_aspect_ratio_policy", policy));
+      all.push_back(attribute_ints("axes", {2, 3}));
+      same(all, ints("s", {8, 3}), true);
+    }
   };
   for (const char* place : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                             "asymmetric", "tf_half_pixel_for_nn"}) {
@@ -170,6 +177,24 @@ TEST_CASE("dims that vary are resized as dims that are known") {
       for (int64_t exclude : {0, 1})
         check({coordinates, attribute_text("mode", mode), attribute("antialias", 1),
                attribute("exclude_outside", exclude)});
+  }
+}
+
+TEST_CASE("an extent that no simple fraction gives as f32 does is counted") {
+  Model model;
+  model.graph.inputs = {value("a", U8, {"n"})};
+  model.graph.outputs = {value("y", U8, {})};
+  model.graph.initializers = {floats("s", {1}, {1.3f})};
+  model.graph.nodes = {resize_node({}, false)};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 800000, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(contains(imported.text(), "u8[<="));
+  for (int64_t extent : {5, 10, 4099}) {
+    auto y = run(imported, {Literal::of(DType::U8, {extent}, Ints(static_cast<size_t>(extent), 7))})[0];
+    CHECK(y->dims() == Ints{static_cast<int64_t>(static_cast<float>(extent) * 1.3f)});
   }
 }
 

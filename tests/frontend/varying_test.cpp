@@ -290,6 +290,90 @@ TEST_CASE("pools and convolutions along a dim that varies are those of static di
     }
 }
 
+namespace {
+
+LiteralRef some(std::vector<int64_t> dims, double scale = 1) {
+  int64_t count = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  Numbers values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i * 7 % 11 - 5) * scale);
+  return f32(std::move(dims), values);
+}
+
+// y = op(x, w), by named dims each of 1 to 6.
+Imported import_filtered(const std::string& op, const std::vector<WireDim>& x, const std::vector<WireDim>& w,
+                         const std::vector<Message>& attributes) {
+  Model model;
+  model.graph.inputs = {value("x", F32, x), value("w", F32, w)};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {node(op, {"x", "w"}, {"y"}, attributes)};
+  onnx::ImportOptions options;
+  for (const auto* dims : {&x, &w})
+    for (const WireDim& dim : *dims)
+      if (!dim.name.empty()) options.ranges[dim.name] = {1, 6, 1, {}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  return imported;
+}
+
+} // namespace
+
+TEST_CASE("filters whose channels and taps vary are those of static dims") {
+  std::vector<Message> wide{attribute_ints("strides", {2, 1}), attribute_ints("dilations", {1, 2}),
+                            attribute_ints("pads", {0, 0, 0, 1})};
+  std::vector<Message> in_groups = wide;
+  in_groups.push_back(attribute("group", 2));
+  for (const char* op : {"Conv", "ConvTranspose"})
+    for (const auto& attributes : {std::vector<Message>{}, wide, in_groups}) {
+      Imported varying = import_filtered(op, {"b", "c", "h", 6}, {"m", "d", "k", "l"}, attributes);
+      int64_t groups = attributes.size() == 4 ? 2 : 1;
+      bool forward = std::string(op) == "Conv";
+      for (const std::vector<int64_t>& d :
+           std::vector<std::vector<int64_t>>{{1, 1, 3, 1, 1, 1}, {2, 2, 5, 3, 2, 3}, {1, 3, 4, 2, 3, 2}}) {
+        std::vector<int64_t> x{d[0], d[1] * groups, d[2], 6}, w{d[3] * groups, d[1], d[4], d[5]};
+        if (!forward) w = {d[1] * groups, d[3], d[4], d[5]};
+        INFO(op << ", " << groups << " groups, " << d[4] << "x" << d[5]);
+        Imported fixed = import_filtered(op, {x[0], x[1], x[2], x[3]}, {w[0], w[1], w[2], w[3]}, attributes);
+        check_same(run(varying, {some(x), some(w, 0.5)}), run(fixed, {some(x), some(w, 0.5)}));
+      }
+      CHECK(ends(varying, {some({1, 2 * groups, 3, 6}), some({4 * groups, 3, 1, 1})}));
+      if (forward) CHECK(ends(varying, {some({1, groups, 2, 6}), some({groups, 1, 5, 1})}));
+    }
+}
+
+TEST_CASE("taps are as many as kernel_shape says, or the run ends") {
+  Imported imported =
+      import_filtered("Conv", {1, "c", 6}, {2, "d", "k"}, {attribute_ints("kernel_shape", {2})});
+  CHECK(!ends(imported, {some({1, 2, 6}), some({2, 2, 2})}));
+  CHECK(ends(imported, {some({1, 2, 6}), some({2, 2, 3})}));
+}
+
+TEST_CASE("columns are added up to images that vary") {
+  auto model_of = [](const WireDim& batch, const WireDim& height, const WireDim& places) {
+    Model model;
+    model.opsets = {{"", 18}};
+    model.graph.inputs = {value("x", F32, {batch, 8, places}), value("z", F32, {height, 3})};
+    model.graph.outputs = {value("y", F32, {})};
+    model.graph.initializers = {ints("block", {2, 2})};
+    model.graph.nodes = {node("Shape", {"z"}, {"shape"}),
+                         node("Col2Im", {"x", "shape", "block"}, {"y"},
+                              {attribute_ints("strides", {2, 1}), attribute_ints("pads", {1, 0, 0, 0})})};
+    return model;
+  };
+  onnx::ImportOptions options;
+  options.ranges = {{"b", {1, 3, 1, {}}}, {"n", {1, 9, 1, {}}}, {"p", {1, 12, 1, {}}}};
+  Imported varying = import_model(model_of("b", "n", "p"), options);
+  INFO(varying.messages);
+  REQUIRE(varying.model);
+  for (int64_t batch : {1, 3})
+    for (int64_t height : {1, 4, 9}) {
+      int64_t places = ((height - 1) / 2 + 1) * 2;
+      std::vector<LiteralRef> inputs{some({batch, 8, places}), some({height, 3})};
+      check_same(run(varying, inputs), run(import_model(model_of(batch, height, places)), inputs));
+    }
+  CHECK(ends(varying, {some({1, 8, 3}), some({4, 3})}));
+}
+
 TEST_CASE("a deformable convolution of images that vary is that of static ones") {
   auto model_of = [](const WireDim& batch, const WireDim& height, const WireDim& rows) {
     Model model;
@@ -310,18 +394,35 @@ TEST_CASE("a deformable convolution of images that vary is that of static ones")
   for (int64_t batch : {1, 3})
     for (int64_t height : {1, 4, 9}) {
       int64_t rows = (height - 1) / 2 + 1;
-      auto some = [](std::vector<int64_t> dims, double scale) {
-        int64_t count = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-        Numbers values;
-        for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i * 7 % 11 - 5) * scale);
-        return f32(std::move(dims), values);
-      };
       std::vector<LiteralRef> inputs{some({batch, 2, height, 3}, 1), some({batch, 8, rows, 2}, 0.25),
                                      some({batch, 4, rows, 2}, 0.5)};
       check_same(run(varying, inputs), run(import_model(model_of(batch, height, rows)), inputs));
     }
   CHECK(ends(varying, {f32({1, 2, 1, 3}, Numbers(6)), f32({1, 8, 2, 2}, Numbers(32)),
                        f32({1, 4, 2, 2}, Numbers(16))}));
+}
+
+TEST_CASE("images that vary are unpooled") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"b", 1, "n"}), value("z", F32, {1, 1, "r"})};
+  model.graph.outputs = {value("y", F32, {}), value("longer", F32, {})};
+  std::vector<Message> window{attribute_ints("kernel_shape", {2}), attribute_ints("strides", {2})};
+  model.graph.nodes = {node("MaxPool", {"x"}, {"p", "i"}, window),
+                       node("MaxUnpool", {"p", "i"}, {"y"}, window),
+                       node("Shape", {"x"}, {"own"}, {attribute("end", 2)}),
+                       node("Shape", {"z"}, {"row"}, {attribute("start", 2)}),
+                       node("Concat", {"own", "row"}, {"shape"}, {attribute("axis", 0)}),
+                       node("MaxUnpool", {"p", "i", "shape"}, {"longer"}, window)};
+  onnx::ImportOptions options;
+  options.ranges = {{"b", {1, 3, 1, {}}}, {"n", {2, 8, 2, {}}}, {"r", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({1, 1, 4}, {1, 5, 3, 2});
+  auto y = run(imported, {x, f32({1, 1, 5}, Numbers(5))});
+  CHECK(numbers(y[0]) == Numbers{0, 5, 3, 0});
+  CHECK(numbers(y[1]) == Numbers{0, 5, 3, 0, 0});
+  CHECK(ends(imported, {x, f32({1, 1, 3}, Numbers(3))}));
 }
 
 TEST_CASE("sequences of the pieces of a dim that varies") {

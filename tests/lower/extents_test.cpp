@@ -5,9 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include <sstream>
-
 #include <algorithm>
+#include <sstream>
 
 namespace firn::test {
 TEST_CASE("element loops follow a leading dim", "[extents]") {

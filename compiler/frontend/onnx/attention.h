@@ -9,6 +9,11 @@ namespace firn::onnx {
 // x.
 Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& what);
 
+// x [batch, heads, seq, size], of which a run ends where it has another batch or other steps than these.
+Value with_batch_and_steps(NodeContext& node, Value x, const Dim& batch, const Dim& steps);
+// x [batch, heads, seq, size] behind what came before it, an input of the same batch.
+Value behind_past(NodeContext& node, int past, Value x);
+
 // lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last, with
 // heads a multiple of kv_heads: [batch, heads, m, free dim of rhs].
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract);

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/quantization.h"
 #include "compiler/graph/composites.h"
 
@@ -46,21 +47,24 @@ Value mask_penalty(NodeContext& node, int input, const Heads& heads) {
   const std::vector<Dim> dims = mask.type().dims;
   auto column = [&](Value x) { return node.reshape(x, {batch, Dim(1), Dim(1), Dim(1)}); };
   Value positions = node.iota(DType::I32, {keys}, 0);
-  if (dims == std::vector<Dim>{batch}) return penalty(node, node.compare("lt", positions, column(mask)));
-  if (batch.is_static() && dims == std::vector<Dim>{Dim(2 * batch.value())}) {
-    int64_t count = batch.value();
-    Value end = column(node.slice_dim(mask, 0, 0, count)),
-          start = column(node.slice_dim(mask, 0, count, 2 * count));
+  if (dims.size() == 1 && dims[0].extent == batch.extent * 2) {
+    Value end = column(node.slice_symbolic(mask, 0, 0, batch.extent)),
+          start = column(node.slice_symbolic(mask, 0, batch.extent, batch.extent));
     return penalty(node,
                    both(node, node.compare("lt", positions, end), node.compare("ge", positions, start)));
   }
-  bool by_key = dims == std::vector<Dim>{batch, keys},
-       by_query = dims == std::vector<Dim>{batch, queries, keys};
-  if (!by_key && !by_query)
+  if (dims.size() == 1 && may_be_equal(dims[0], batch)) {
+    Value end = column(input_with_extents(node, input, {batch}));
+    return penalty(node, node.compare("lt", positions, end));
+  }
+  bool by_key = dims.size() == 2;
+  if (!by_key && dims.size() != 3)
     return node.fail_unsupported(
                node.input_label(input) + " is " + mask.type().to_string() +
                ", wants a length per entry of the batch, or an element per key, or per query and key"),
            Value{};
+  mask = input_with_extents(node, input,
+                            by_key ? std::vector<Dim>{batch, keys} : std::vector<Dim>{batch, queries, keys});
   Value shaped = node.reshape(mask, {batch, Dim(1), by_key ? Dim(1) : queries, keys});
   return penalty(node, node.compare("gt", shaped, node.scalar_int(DType::I32, 0)));
 }
@@ -80,7 +84,8 @@ Value attend(NodeContext& node, const Heads& heads, int mask, int bias) {
     Value hidden = node.scalar(DType::F32, -std::numeric_limits<double>::infinity());
     scores = add(node, scores, node.select(seen, node.scalar(DType::F32, 0), hidden));
   }
-  if (node.has_input(bias)) scores = add(node, scores, node.input(bias));
+  if (scores && node.has_input(bias))
+    scores = add(node, scores, input_with_extents(node, bias, scores.type().dims, /*stretches=*/true));
   if (!scores || node.failed()) return {};
   GraphBuilder builder = node.builder();
   Value y = grouped_product(node, make_softmax(builder, scores, 3), heads.v, 2);
@@ -161,10 +166,12 @@ void import_multi_head_attention(NodeContext& node) {
   if (!heads || node.failed()) return;
   if (!node.check(node.has_input(6) == node.has_input(7), "past_key and past_value are wanted together"))
     return;
-  if (node.has_input(6)) {
-    heads->k = node.concatenate({node.input(6), heads->k}, 2);
-    heads->v = node.concatenate({node.input(7), heads->v}, 2);
-  }
+  if (!heads->q || !heads->k || !heads->v) return;
+  const Dim batch = heads->q.type().dims[0];
+  heads->k = with_batch_and_steps(node, heads->k, batch, heads->k.type().dims[2]);
+  if (node.has_input(6)) heads->k = behind_past(node, 6, heads->k);
+  if (node.has_input(7)) heads->v = behind_past(node, 7, heads->v);
+  if (heads->k) heads->v = with_batch_and_steps(node, heads->v, batch, heads->k.type().dims[2]);
   if (!check_heads(node, *heads)) return;
   node.set_output(0, attend(node, *heads, 4, 5));
   if (node.wants_output(1)) node.set_output(1, heads->k);
@@ -198,8 +205,12 @@ void import_packed_attention(NodeContext& node, int mask, int past, int bias,
   Heads heads{piece(0, sizes[0]), piece(sizes[0], sizes[1]), piece(2 * sizes[0], sizes[2])};
   if (node.has_input(past)) {
     if (!node.check_rank(past, 5)) return;
-    heads.k = node.concatenate({part(node, node.input(past), 0, 0), heads.k}, 2);
-    heads.v = node.concatenate({part(node, node.input(past), 0, 1), heads.v}, 2);
+    if (!heads.k) return;
+    std::vector<Dim> wanted = node.input(past).type().dims;
+    wanted[1] = heads.k.type().dims[0];
+    Value before = with_extents(node, node.input(past), wanted);
+    heads.k = node.concatenate({part(node, before, 0, 0), heads.k}, 2);
+    heads.v = node.concatenate({part(node, before, 0, 1), heads.v}, 2);
   }
   if (!check_heads(node, heads)) return;
   node.set_output(0, attend(node, heads, mask, bias));

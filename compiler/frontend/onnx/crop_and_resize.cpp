@@ -2,6 +2,7 @@
 // gathered by positions that are computed per region, row and column; what lies outside of the image is a
 // constant.
 #include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/regions.h"
 
 namespace firn::onnx {
@@ -50,11 +51,11 @@ Value interpolated(NodeContext& node, Value from, Value to, Value share) {
 } // namespace
 
 void import_crop_and_resize(NodeContext& node) {
-  Value image = node.input(0), regions = node.input(1), batch = node.input(2);
+  Value image = node.input(0), regions = node.input(1);
   std::string mode = node.choice_attribute("mode", "bilinear", {"bilinear", "nearest"});
   double outside = node.float_attribute("extrapolation_value", 0);
   auto size = node.required_constant_ints(3);
-  if (!size || !node.check_rank(0, 4) || !node.check_dims(1, {-1, 4}) || !node.check_rank(2, 1)) return;
+  if (!size || !node.check_rank(0, 4) || !node.check_dims(1, {-1, 4})) return;
   auto height = node.static_dim(0, 2), width = node.static_dim(0, 3);
   constexpr int64_t kMost = 1 << 16;
   bool sane = height && width && *height > 0 && *width > 0 && *height <= kMost && *width <= kMost &&
@@ -64,9 +65,8 @@ void import_crop_and_resize(NodeContext& node) {
   const std::vector<Dim> dims = image.type().dims;
   Dim count = regions.type().dims[0];
   auto pixels = node.product({dims[0], dims[2], dims[3]});
-  if (!pixels ||
-      !node.check(batch.type().dims[0] == count, "there are other numbers of regions and of images"))
-    return;
+  Value batch = input_with_extents(node, 2, {count});
+  if (!pixels || !batch) return;
   Value edges = node.convert(regions, DType::F32);
   auto edge = [&](int64_t column) { return node.slice_dim(edges, 1, column, column + 1); };
   Samples y = make_samples(node, edge(0), edge(2), (*size)[0], *height);

@@ -134,8 +134,11 @@ Term diagonal(NodeContext& node, Term term) {
         continue;
       }
       if (!term.value) return term;
-      const std::vector<Dim> dims = term.value.type().dims;
-      if (!node.check(dims[i] == dims[j],
+      std::vector<Dim> dims = term.value.type().dims;
+      dims[j] = dims[i];
+      term.value = with_extents(node, term.value, dims);
+      if (!term.value) return term;
+      if (!node.check(term.value.type().dims[j] == dims[i],
                       "a repeated letter stands for different extents in " + term.value.type().to_string()))
         return {};
       Value same = node.compare("eq", node.iota(DType::I64, dims, static_cast<int>(i)),

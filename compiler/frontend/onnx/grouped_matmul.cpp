@@ -2,6 +2,7 @@
 // that a router picks. Loops that hold one matrix at a time, so that no run gathers a matrix for every row.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 
 namespace firn::onnx {
 
@@ -81,25 +82,21 @@ bool pays_by_group(const Groups& g) {
 void import_grouped_matmul(NodeContext& node) {
   if (!node.check_rank(0, 2) || !node.check_rank(1, 3) || !node.check_rank(2, 2)) return;
   Groups g;
-  g.rows = node.input(0), g.matrices = node.input(1), g.chosen = node.convert(node.input(2), DType::I64);
-  if (!g.chosen) return;
+  g.rows = node.input(0), g.matrices = node.input(1), g.chosen = node.input(2);
+  g.chosen = input_with_extents(node, 2, {g.rows.type().dims[0], g.chosen.type().dims[1]});
+  g.chosen = node.convert(g.chosen, DType::I64);
+  meet(node, g.rows, 1, g.matrices, 1);
+  if (!g.chosen || node.failed()) return;
   const std::vector<Dim>&rows = g.rows.type().dims, &matrices = g.matrices.type().dims;
   g.m = rows[0], g.k = rows[1], g.groups = matrices[0], g.n = matrices[2];
   g.selections = g.chosen.type().dims[1];
   g.work = NodeContext::widened_dtype(g.rows.dtype());
   if (!node.check(matrices[1] == g.k, node.input_label(1) + " is " + g.matrices.type().to_string() +
-                                          ", wants matrices of " + g.k.extent.to_string() + " rows") ||
-      !node.check(g.chosen.type().dims[0] == g.m,
-                  node.input_label(2) + " is " + node.input(2).type().to_string() + ", wants " +
-                      g.m.extent.to_string() + " rows, as " + node.input_label(0) + " has"))
+                                          ", wants matrices of " + g.k.extent.to_string() + " rows"))
     return;
   if (node.has_input(3)) {
-    g.bias = node.input(3);
-    std::vector<Dim> wanted{g.groups, g.n};
-    if (!node.check(g.bias.type().dims == wanted,
-                    node.input_label(3) + " is " + g.bias.type().to_string() + ", wants one row of " +
-                        g.n.extent.to_string() + " for each of " + g.groups.extent.to_string() + " groups"))
-      return;
+    g.bias = input_with_extents(node, 3, {g.groups, g.n});
+    if (!g.bias) return;
   }
   const std::vector<Dim> result{g.m, g.selections, g.n};
   for (const Dim& dim : {g.m, g.selections, g.groups})

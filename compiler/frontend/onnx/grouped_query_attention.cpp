@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/graph/composites.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@ struct Queries {
   int64_t batch, steps, heads, kv_heads, size, keys; // keys: of the cache afterwards
   Value q, k, v;                                     // [batch, steps, heads, size], new ones only
   Value past;                                        // i64 [batch], how many keys there were
+  Value caches[2];                                   // of keys and values, perhaps none
 };
 
 bool check_attributes(NodeContext& node) {
@@ -54,16 +56,17 @@ bool split_inputs(NodeContext& node, Queries& made) {
     return false;
   made.size = (*dims)[2] / parts;
   int64_t width = made.kv_heads * made.size;
-  if (!packed && (!node.check_dims(1, {made.batch, made.steps, width}) ||
-                  !node.check_dims(2, {made.batch, made.steps, width})))
-    return false;
+  auto given = [&](int input) {
+    return packed ? node.input(0)
+                  : input_with_extents(node, input, {Dim(made.batch), Dim(made.steps), Dim(width)});
+  };
   auto columns = [&](Value x, int64_t from, int64_t heads) {
     Value part = packed ? node.slice_dim(x, 2, from * made.size, (from + heads) * made.size) : x;
     return node.reshape_to(part, {made.batch, made.steps, heads, made.size});
   };
   made.q = columns(node.input(0), 0, made.heads);
-  made.k = columns(packed ? node.input(0) : node.input(1), made.heads, made.kv_heads);
-  made.v = columns(packed ? node.input(0) : node.input(2), made.heads + made.kv_heads, made.kv_heads);
+  made.k = columns(given(1), made.heads, made.kv_heads);
+  made.v = columns(given(2), made.heads + made.kv_heads, made.kv_heads);
   return !node.failed();
 }
 
@@ -74,17 +77,16 @@ bool read_lengths(NodeContext& node, Queries& made) {
   int64_t held = 0;
   if (node.has_input(3)) {
     auto length = node.check_rank(3, 4) ? node.static_dim(3, 2) : std::nullopt;
-    if (!length || !node.check_dims(3, {made.batch, made.kv_heads, *length, made.size}) ||
-        !node.check_dims(4, {made.batch, made.kv_heads, *length, made.size}))
-      return false;
+    if (!length) return false;
+    for (int i = 0; i < 2; ++i)
+      made.caches[i] = input_with_extents(
+          node, 3 + i, {Dim(made.batch), Dim(made.kv_heads), Dim(*length), Dim(made.size)});
     held = *length;
   }
   if (!node.check(node.has_input(5) && node.has_input(6), "input 5 or 6, a length, is left out"))
     return false;
-  if (!node.check(node.input(5).type().is_static() && node.input(5).type().num_elements() == made.batch,
-                  node.input_label(5) + " is " + node.input(5).type().to_string() + ", wants " +
-                      std::to_string(made.batch) + " lengths"))
-    return false;
+  Value lengths = reshape_where_equal(node, node.input(5), {Dim(made.batch)});
+  if (node.failed()) return false;
   auto total = node.required_constant_ints(6);
   if (!total ||
       !node.check(total->size() == 1 && (*total)[0] >= made.steps && (*total)[0] < (int64_t{1} << 31),
@@ -95,8 +97,7 @@ bool read_lengths(NodeContext& node, Queries& made) {
     made.past = node.splat(DType::I64, {Dim(made.batch)}, 0);
     return true;
   }
-  Value last = node.reshape_to(node.convert(node.input(5), DType::I64), {made.batch});
-  Value past = add(node, last, node.scalar_int(DType::I64, 1 - made.steps));
+  Value past = add(node, node.convert(lengths, DType::I64), node.scalar_int(DType::I64, 1 - made.steps));
   made.past = larger(node, past, node.scalar_int(DType::I64, 0));
   return true;
 }
@@ -127,15 +128,14 @@ bool rotate(NodeContext& node, Queries& made) {
 
 // New steps [batch, steps, heads, size] behind the past in `cache` [batch, heads, held, size], if there is
 // one.
-Value grown(NodeContext& node, const Queries& made, Value steps, int cache) {
+Value grown(NodeContext& node, const Queries& made, Value steps, Value cache) {
   Value fresh = node.transpose(steps, {0, 2, 1, 3});
   if (!fresh) return {};
   Ints high{0, 0, made.keys - made.steps, 0}, none(4, 0);
-  if (!node.has_input(cache))
+  if (!cache)
     return made.keys == made.steps ? fresh : node.pad(fresh, node.scalar(DType::F32, 0), none, high);
-  high[2] = made.keys - node.input(cache).dim(2);
-  Value whole =
-      high[2] == 0 ? node.input(cache) : node.pad(node.input(cache), node.scalar(DType::F32, 0), none, high);
+  high[2] = made.keys - cache.dim(2);
+  Value whole = high[2] == 0 ? cache : node.pad(cache, node.scalar(DType::F32, 0), none, high);
   Values entries;
   Value zero = node.scalar_int(DType::I64, 0);
   for (int64_t b = 0; b < made.batch; ++b) {
@@ -177,10 +177,11 @@ void import_group_query_attention(NodeContext& node) {
     return;
   double given = node.float_attribute("scale", 0), softcap = node.float_attribute("softcap", 0);
   double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(made.size));
-  Value keys = grown(node, made, made.k, 3), values = grown(node, made, made.v, 4);
+  Value keys = grown(node, made, made.k, made.caches[0]), values = grown(node, made, made.v, made.caches[1]);
   Value scores = grouped_product(node, times(node, node.transpose(made.q, {0, 2, 1, 3}), scale), keys, 3);
   if (softcap > 0) scores = times(node, node.unary(Opcode::Tanh, times(node, scores, 1 / softcap)), softcap);
-  if (node.has_input(10)) scores = add(node, scores, node.input(10));
+  if (scores && node.has_input(10))
+    scores = add(node, scores, input_with_extents(node, 10, scores.type().dims, /*stretches=*/true));
   scores = add(node, scores, hidden_keys(node, made));
   if (!scores || node.failed()) return;
   GraphBuilder builder = node.builder();

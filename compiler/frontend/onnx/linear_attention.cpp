@@ -2,6 +2,7 @@
 // call.
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/graph/composites.h"
 
 #include <cmath>
@@ -58,7 +59,11 @@ std::optional<LinearHeads> read_linear_heads(NodeContext& node) {
 
 // An input [batch, time, n] as f32 [batch, time, heads, n / heads].
 Value time_major_heads(NodeContext& node, int input, int64_t heads) {
-  return split_heads(node, node.convert(node.input(input), DType::F32), heads, node.input_label(input));
+  Value x = node.input(input);
+  const std::vector<Dim>& first = node.input(0).type().dims;
+  if (x.rank() == 3) x = with_extents(node, x, {first[0], first[1], x.type().dims[2]});
+  x = node.convert(x, DType::F32);
+  return split_heads(node, x, heads, node.input_label(input));
 }
 
 } // namespace
@@ -74,11 +79,8 @@ void import_linear_attention(NodeContext& node) {
   if (heads->corrected && node.check_rank(5, 3))
     beta = node.unsqueeze(node.convert(node.input(5), DType::F32), 3);
   std::vector<Dim> state_dims{batch, Dim(heads->kv_heads), Dim(heads->key), Dim(heads->value)};
-  if (node.has_input(3) &&
-      !node.check(node.input(3).type().dims == state_dims, node.input_label(3) + " has the wrong shape"))
-    return;
-  Value state =
-      node.has_input(3) ? node.convert(node.input(3), DType::F32) : node.splat(DType::F32, state_dims, 0);
+  Value state = node.has_input(3) ? node.convert(input_with_extents(node, 3, state_dims), DType::F32)
+                                  : node.splat(DType::F32, state_dims, 0);
   Value outputs = node.splat(DType::F32, {batch, time, Dim(heads->q_heads * heads->value)}, 0);
   Value steps = node.dim_size(node.input(0), 1), zero = node.scalar_int(DType::I64, 0);
   if (node.failed()) return;
@@ -121,10 +123,7 @@ void import_causal_conv_with_state(NodeContext& node) {
   if (!node.check_dims(1, {*channels, 1, taps}) || !node.check(taps > 0, "the filter is empty")) return;
   std::string activation = node.choice_attribute("activation", "none", {"none", "silu", "swish"});
   std::vector<Dim> state{x.type().dims[0], Dim(*channels), Dim(taps - 1)};
-  if (node.has_input(3) &&
-      !node.check(node.input(3).type().dims == state, node.input_label(3) + " has the wrong shape"))
-    return;
-  Value past = node.has_input(3) ? node.input(3) : node.splat(x.dtype(), state, 0);
+  Value past = node.has_input(3) ? input_with_extents(node, 3, state) : node.splat(x.dtype(), state, 0);
   Value padded = taps == 1 ? x : node.concatenate({past, x}, 2);
   Window window;
   window.dims.resize(1);

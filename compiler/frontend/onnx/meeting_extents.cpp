@@ -76,6 +76,16 @@ void warn_of(NodeContext& node, const Dim& lhs, const Dim& rhs) {
             " are not seen to be equal; a run where they do not fit ends" + binding_advice({lhs, rhs}));
 }
 
+// Whether no extents of dims that vary make these fit.
+bool differ_for_sure(const std::vector<Dim>& own, const std::vector<Dim>& wanted, bool stretches) {
+  if (stretches ? own.size() > wanted.size() : own.size() != wanted.size()) return true;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Dim &lhs = own[i], &rhs = wanted[wanted.size() - own.size() + i];
+    if (lhs.is_static() && rhs.is_static() && lhs != rhs && !(stretches && lhs == Dim(1))) return true;
+  }
+  return false;
+}
+
 // x with `extent` along `axis`, of which a run ends where x has another there. `stretches`: x may also have 1
 // there, which then stands for all.
 Value with_extent(NodeContext& node, Value x, int axis, const Dim& extent, bool stretches = false) {
@@ -112,6 +122,33 @@ Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims, boo
     x = with_extent(node, x, i, extent, stretches);
   }
   return x;
+}
+
+Value input_with_extents(NodeContext& node, int input, const std::vector<Dim>& dims, bool stretches) {
+  Value given = node.input(input);
+  if (!given || node.failed()) return {};
+  Value x = with_extents(node, given, dims, stretches);
+  if (!x) return {};
+  auto found = stretches ? broadcast_dims(x.type().dims, dims) : std::optional(x.type().dims);
+  if (found && *found == dims) return x;
+  std::string text = node.input_label(input) + " is " + given.type().to_string() + ", wants " +
+                     (stretches ? "a shape that broadcasts to " : "") +
+                     Type::tensor(given.dtype(), dims).to_string();
+  if (differ_for_sure(given.type().dims, dims, stretches)) return node.fail(text), Value{};
+  std::vector<Dim> both = given.type().dims;
+  both.insert(both.end(), dims.begin(), dims.end());
+  return node.fail_unsupported(text + binding_advice(both)), Value{};
+}
+
+Value concatenate_where_equal(NodeContext& node, Values parts, int axis) {
+  for (Value& part : parts) {
+    if (!part) return {};
+    std::vector<Dim> dims = parts[0].type().dims;
+    if (part.rank() != static_cast<int>(dims.size())) break;
+    dims[static_cast<size_t>(axis)] = part.type().dims[static_cast<size_t>(axis)];
+    part = with_extents(node, part, dims);
+  }
+  return node.concatenate(std::move(parts), axis);
 }
 
 void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis, bool stretches) {

@@ -13,6 +13,11 @@ bool may_be_equal(const Dim& lhs, const Dim& rhs);
 // x with these extents, aligned at their ends; those that cannot be equal stay. `stretches`: 1 stands for
 // all.
 Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims, bool stretches = false);
+// The input with just these dims, or of a shape that broadcasts to them if it `stretches`; null after a
+// failure, which says what else it is.
+Value input_with_extents(NodeContext& node, int input, const std::vector<Dim>& dims, bool stretches = false);
+// The parts joined along `axis`, all with the first one's extents beside it.
+Value concatenate_where_equal(NodeContext& node, Values parts, int axis);
 // Both with one extent along these axes, where theirs may be equal; others stay. `stretches`: each may also
 // be 1 in a run, which then stands for all of the other; a dim of 1 stays.
 void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis, bool stretches = false);

@@ -62,6 +62,17 @@ std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
   return count;
 }
 
+// Whether dims that begin and end alike have products between that are equal.
+bool have_equal_middles(std::vector<Dim> lhs, std::vector<Dim> rhs) {
+  while (!lhs.empty() && !rhs.empty() && lhs.back() == rhs.back()) lhs.pop_back(), rhs.pop_back();
+  size_t first = 0;
+  while (first < std::min(lhs.size(), rhs.size()) && lhs[first] == rhs[first]) ++first;
+  lhs.erase(lhs.begin(), lhs.begin() + static_cast<std::ptrdiff_t>(first));
+  rhs.erase(rhs.begin(), rhs.begin() + static_cast<std::ptrdiff_t>(first));
+  auto before = element_count(lhs), after = element_count(rhs);
+  return before && after && *before == *after;
+}
+
 } // namespace
 
 std::optional<Dim> NodeContext::product(const std::vector<Dim>& dims) {
@@ -84,7 +95,8 @@ Value NodeContext::reshape(Value operand, std::vector<Dim> dims) {
   if (!is_sane_type(result))
     return fail("the result would be " + result.to_string() + ", more than Firn can hold"), Value{};
   auto before = element_count(operand.type().dims), after = element_count(result.dims);
-  if (!before || !after || *before != *after) {
+  bool are_equal = before && after && *before == *after;
+  if (!are_equal && !have_equal_middles(operand.type().dims, result.dims)) {
     bool provable = before && after && before->is_constant() && after->is_constant();
     std::string text = "cannot reshape " + operand.type().to_string() + " to " + result.to_string();
     if (provable) return fail(text), Value{};

@@ -1,6 +1,7 @@
 // Importers of activation functions and of softmax and its kin. Those that targets have kernels for become
 // composites.
 #include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
@@ -115,10 +116,7 @@ void import_swish(NodeContext& node) {
 }
 
 void import_swiglu(NodeContext& node) {
-  Value gate = node.input(0), x = node.input(1);
-  if (!node.check(gate.type() == x.type(), node.input_label(1) + " is " + x.type().to_string() + ", wants " +
-                                               gate.type().to_string() + " as the gate"))
-    return;
+  Value gate = node.input(0), x = input_with_extents(node, 1, gate.type().dims);
   node.set_output(0, multiply(node, swish(node, gate, node.float_attribute("alpha", 1)), x));
 }
 

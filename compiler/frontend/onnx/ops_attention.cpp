@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
@@ -41,11 +42,14 @@ std::optional<Heads> read_heads(NodeContext& node) {
   }
   if (!node.check(node.has_input(4) == node.has_input(5), "past_key and past_value are wanted together"))
     return std::nullopt;
-  if (node.has_input(4)) {
-    heads.k = node.concatenate({node.input(4), heads.k}, 2);
-    heads.v = node.concatenate({node.input(5), heads.v}, 2);
-  }
   if (!heads.q || !heads.k || !heads.v) return std::nullopt;
+  const Dim batch = heads.q.type().dims[0];
+  heads.k = with_batch_and_steps(node, heads.k, batch, heads.k.type().dims[2]);
+  if (node.has_input(4)) heads.k = behind_past(node, 4, heads.k);
+  if (node.has_input(5)) heads.v = behind_past(node, 5, heads.v);
+  if (!heads.k || !heads.v) return std::nullopt;
+  heads.v = with_batch_and_steps(node, heads.v, batch, heads.k.type().dims[2]);
+  if (node.failed()) return std::nullopt;
   heads.keys = heads.k;
   heads.values = heads.v;
   DType work = heads.q.dtype() == DType::F64 ? DType::F64 : DType::F32;
@@ -63,6 +67,13 @@ std::optional<Heads> read_heads(NodeContext& node) {
   return heads;
 }
 
+// How many keys there are for each entry of the batch, i64[batch, 1, 1, 1].
+Value cache_lengths(NodeContext& node, const Heads& heads) {
+  const Dim batch = heads.q.type().dims[0];
+  return node.reshape(node.convert(input_with_extents(node, 6, {batch}), DType::I64),
+                      {batch, Dim(1), Dim(1), Dim(1)});
+}
+
 // Positions of queries minus positions of keys, as [q, kv], or [batch, 1, q, kv] with lengths of a cache
 // given.
 Value distances(NodeContext& node, const Heads& heads) {
@@ -72,9 +83,7 @@ Value distances(NodeContext& node, const Heads& heads) {
   if (node.has_input(4)) {
     offset = node.dim_size(node.input(4), 2);
   } else if (node.has_input(6)) {
-    offset =
-        node.binary(Opcode::Subtract, node.convert(node.input(6), DType::I64), node.dim_size(heads.q, 2));
-    offset = node.reshape(offset, {heads.q.type().dims[0], Dim(1), Dim(1), Dim(1)});
+    offset = node.binary(Opcode::Subtract, cache_lengths(node, heads), node.dim_size(heads.q, 2));
   }
   if (offset) rows = add(node, rows, offset);
   return node.binary(Opcode::Subtract, rows, columns);
@@ -84,14 +93,17 @@ Value distances(NodeContext& node, const Heads& heads) {
 Value padded_mask(NodeContext& node, const Heads& heads) {
   Value mask = node.input(3);
   const Dim kv = heads.k.type().dims[2];
-  if (!node.check_rank_at_least(3, 1)) return {};
+  if (!node.check(mask.rank() >= 1 && mask.rank() <= 4,
+                  node.input_label(3) + " is " + mask.type().to_string() + ", wants rank 1 to 4"))
+    return {};
   const Dim last = mask.type().dims.back();
   if (last.is_static() && kv.is_static() && last.value() != 1 && last.value() < kv.value()) {
     Ints low(static_cast<size_t>(mask.rank()), 0), high = low;
     high.back() = kv.value() - last.value();
     mask = node.pad(mask, node.scalar(mask.dtype(), mask.dtype() == DType::Bool ? 0 : -kInfinity), low, high);
   }
-  return mask;
+  const std::vector<Dim> q = heads.q.type().dims;
+  return with_extents(node, mask, {q[0], q[1], q[2], kv}, /*stretches=*/true);
 }
 
 // What is added to the scores: 0 or the mask where attention is allowed, -infinity elsewhere. Null: nothing.
@@ -113,9 +125,7 @@ Value attention_bias(NodeContext& node, const Heads& heads) {
   if (right >= 0) bounded("ge", -right);
   if (node.has_input(6)) {
     const Dim kv = heads.k.type().dims[2];
-    Value lengths = node.reshape(node.convert(node.input(6), DType::I64),
-                                 {heads.q.type().dims[0], Dim(1), Dim(1), Dim(1)});
-    also(node.compare("lt", node.iota(DType::I64, {kv}, 0), lengths));
+    also(node.compare("lt", node.iota(DType::I64, {kv}, 0), cache_lengths(node, heads)));
   }
   if (node.has_input(3)) {
     Value mask = padded_mask(node, heads);
@@ -224,9 +234,23 @@ Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& 
   return node.reshape(x, {dims[0], dims[1], Dim(heads), Dim(dims[2].value() / heads)});
 }
 
+Value with_batch_and_steps(NodeContext& node, Value x, const Dim& batch, const Dim& steps) {
+  if (!x || x.rank() != 4) return x;
+  const std::vector<Dim> dims = x.type().dims;
+  return with_extents(node, x, {batch, dims[1], steps, dims[3]});
+}
+
+Value behind_past(NodeContext& node, int past, Value x) {
+  Value before = node.input(past);
+  if (!x || !node.check_rank(past, 4)) return {};
+  before = with_batch_and_steps(node, before, x.type().dims[0], before.type().dims[2]);
+  return node.concatenate({before, x}, 2);
+}
+
 // lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of
 // query heads share a key head, so lhs is split by groups instead of repeating rhs.
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract) {
+  if (!lhs || !rhs) return {};
   const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;
   Dim free = r[contract == 3 ? 2 : 3];
   if (l[1] == r[1]) return dot(node, lhs, rhs, {0, 1}, {0, 1}, {3}, {contract});

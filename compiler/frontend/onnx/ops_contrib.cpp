@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/greedy_search.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
@@ -19,15 +20,16 @@ Value gelu(NodeContext& node, Value x, bool by_tanh) {
   return make_gelu(builder, x, by_tanh);
 }
 
+// The vector of that input, which has an element per column of x; null if it is not there.
+Value row_of_input(NodeContext& node, int input, Value x) {
+  return input_with_extents(node, input, {x.type().dims.back()});
+}
+
 // x plus the vector of that input, if it is there.
 Value biased(NodeContext& node, Value x, int input) {
   if (!x || !node.has_input(input)) return x;
-  Value bias = node.input(input);
-  bool fits = bias.rank() == 1 && x.rank() > 0 && bias.type().dims[0] == x.type().dims.back();
-  if (!node.check(fits, node.input_label(input) + " is " + bias.type().to_string() +
-                            ", wants one element per column of " + x.type().to_string()))
-    return {};
-  return add(node, x, bias);
+  if (!node.check(x.rank() > 0, "the input is a scalar")) return {};
+  return add(node, x, row_of_input(node, input, x));
 }
 
 void import_gelu(NodeContext& node) {
@@ -82,6 +84,7 @@ Value activated(NodeContext& node, Value x, const Activation& a) {
 void set_activated(NodeContext& node, const Activation& activation, Value addend = {}) {
   if (node.failed() || node.outputs().empty()) return;
   Value y = node.outputs()[0];
+  if (addend && y) addend = with_extents(node, addend, y.type().dims);
   if (addend && !node.check(addend.type() == y.type(),
                             "the addend is " + addend.type().to_string() + ", wants " + y.type().to_string()))
     return;
@@ -133,24 +136,16 @@ void import_fused_matmul(NodeContext& node) {
 
 // --- Norms, over the last dim.
 
-bool check_row(NodeContext& node, int input, Value x) {
-  return !node.has_input(input) ||
-         node.check(node.input(input).rank() == 1 && node.input(input).type().dims[0] == x.type().dims.back(),
-                    node.input_label(input) + " is " + node.input(input).type().to_string() +
-                        ", wants one element per column of " + x.type().to_string());
-}
-
 // The layer norm of x by inputs `gamma` and `beta` as output 0, statistics as outputs 1 and 2 if
 // `statistics`.
 void set_layer_norm(NodeContext& node, Value x, int gamma, int beta, bool statistics) {
   double epsilon = node.float_attribute("epsilon", 1e-12f);
-  if (!x || node.failed() || !node.check(x.rank() > 0, "the sum is a scalar") || !check_row(node, gamma, x) ||
-      !check_row(node, beta, x))
-    return;
+  if (!x || node.failed() || !node.check(x.rank() > 0, "the sum is a scalar")) return;
+  Value scale = row_of_input(node, gamma, x), bias = row_of_input(node, beta, x);
+  if (node.failed()) return;
   statistics = statistics && (node.wants_output(1) || node.wants_output(2));
   GraphBuilder builder = node.builder();
-  Instruction* norm = make_layer_norm(builder, x, node.input(gamma), node.input(beta), x.rank() - 1, epsilon,
-                                      DType::F32, statistics);
+  Instruction* norm = make_layer_norm(builder, x, scale, bias, x.rank() - 1, epsilon, DType::F32, statistics);
   node.set_output(0, norm->result());
   for (int i = 1; statistics && i < 3; ++i)
     if (node.wants_output(i)) node.set_output(i, norm->result(i));
@@ -158,9 +153,11 @@ void set_layer_norm(NodeContext& node, Value x, int gamma, int beta, bool statis
 
 // The root mean square norm of x by the scale in input 1 or 2, and 1/deviation as output `inverse`.
 void set_rms_norm(NodeContext& node, Value x, int scale, int dim, double epsilon, int inverse) {
-  if (!x || node.failed() || !check_row(node, scale, x)) return;
+  if (!x || node.failed()) return;
+  Value row = row_of_input(node, scale, x);
+  if (!row) return;
   GraphBuilder builder = node.builder();
-  node.set_output(0, make_rms_norm(builder, x, node.input(scale), dim, epsilon, DType::F32));
+  node.set_output(0, make_rms_norm(builder, x, row, dim, epsilon, DType::F32));
   if (!node.wants_output(inverse)) return;
   Value squares = node.reduce(Opcode::Add, multiply(node, x, x), {dim}, true);
   Value mean = divide(node, squares, node.count(x, {dim}, x.dtype()));
@@ -169,12 +166,7 @@ void set_rms_norm(NodeContext& node, Value x, int scale, int dim, double epsilon
 
 // input + skip, which may lack the batch, + a bias.
 Value skipped(NodeContext& node, int bias) {
-  Value x = node.input(0), skip = node.input(1);
-  auto dims = broadcast_dims(x.type().dims, skip.type().dims);
-  if (!node.check(dims && *dims == x.type().dims, node.input_label(1) + " is " + skip.type().to_string() +
-                                                      ", wants a shape that broadcasts to " +
-                                                      x.type().to_string()))
-    return {};
+  Value x = node.input(0), skip = input_with_extents(node, 1, x.type().dims, /*stretches=*/true);
   return biased(node, add(node, x, skip), bias);
 }
 

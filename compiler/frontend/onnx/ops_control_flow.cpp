@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/node_walk.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
@@ -242,18 +243,28 @@ Value place_rows(NodeContext& node, Value rows, bool backward, int64_t axis_attr
   return node.transpose(rows, std::move(permutation));
 }
 
-std::optional<Values> scan(NodeContext& node, const ScanForm& scan) {
+// How many steps all scan inputs have, which a run may have to find.
+std::optional<Dim> common_steps(NodeContext& node, ScanForm& scan) {
   std::optional<Dim> trips;
   for (size_t i = 0; i < scan.inputs.size(); ++i) {
-    const Dim& extent = scan.inputs[i].type().dims[at(scan.axes[i])];
-    if (!node.check(!trips || *trips == extent, "scan inputs have " +
-                                                    trips.value_or(Dim(0)).extent.to_string() + " and " +
-                                                    extent.extent.to_string() + " steps"))
+    Value& input = scan.inputs[i];
+    std::vector<Dim> dims = input.type().dims;
+    const Dim own = dims[at(scan.axes[i])];
+    dims[at(scan.axes[i])] = trips.value_or(own);
+    input = with_extents(node, input, dims);
+    if (!input || !node.check(input.type().dims == dims, "scan inputs have " + trips->extent.to_string() +
+                                                             " and " + own.extent.to_string() + " steps"))
       return std::nullopt;
-    trips = extent;
+    trips = dims[at(scan.axes[i])];
   }
   if (!node.check(trips && trips->extent.upper_bound() > 0, "wants scan inputs of at least one step"))
     return std::nullopt;
+  return trips;
+}
+
+std::optional<Values> scan(NodeContext& node, ScanForm scan) {
+  std::optional<Dim> trips = common_steps(node, scan);
+  if (!trips) return std::nullopt;
   LoopForm form;
   auto states = static_cast<int>(scan.state.size());
   form.state = scan.state;
@@ -276,6 +287,9 @@ std::optional<Values> scan(NodeContext& node, const ScanForm& scan) {
       if (!argument) return std::nullopt;
     auto results = node.import_subgraph(*scan.graph, arguments);
     if (!results) return std::nullopt;
+    for (size_t i = 0; i < state.size(); ++i) // which keeps its shape
+      if (Value& next = (*results)[i]; next && next.type().is_tensor() && state[i].type().is_tensor())
+        next = with_extents(node, next, state[i].type().dims);
     return Step{
         {}, {results->begin(), results->begin() + states}, {results->begin() + states, results->end()}};
   };

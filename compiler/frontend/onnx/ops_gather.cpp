@@ -24,28 +24,33 @@ void import_gather(NodeContext& node) {
   if (axis) node.set_output(0, node.op(Opcode::Gather, {x, node.input(1)}, {{"axis", int64_t{*axis}}}));
 }
 
-// Indices may be smaller than the data in every other dim.
-bool check_element_indices(NodeContext& node, int axis) {
-  Value x = node.input(0), indices = node.input(1);
-  if (!node.check(indices.rank() == x.rank(), node.input_label(1) + " is " + indices.type().to_string() +
+// Indices of elements of input 0, which may be fewer than that has in every dim but the axis. Where they may
+// be more, they take extents that are not, and a run that has more ends.
+Value element_indices(NodeContext& node, Value indices, int axis) {
+  Value x = node.input(0);
+  if (!indices ||
+      !node.check(indices.rank() == x.rank(), node.input_label(1) + " is " + indices.type().to_string() +
                                                   ", wants the rank of " + x.type().to_string()))
-    return false;
+    return {};
+  std::vector<Dim> dims = indices.type().dims;
   for (int i = 0; i < x.rank(); ++i) {
-    const Dim &extent = x.type().dims[at(i)], &wanted = indices.type().dims[at(i)];
-    bool fits = i == axis || extent == wanted || !extent.is_static() || !wanted.is_static() ||
-                wanted.value() <= extent.value();
-    if (!node.check(fits, node.input_label(1) + " is " + indices.type().to_string() + ", which exceeds " +
-                              x.type().to_string()))
-      return false;
+    const IntExpr &extent = x.type().dims[at(i)].extent, &wanted = dims[at(i)].extent;
+    if (i == axis || (extent - wanted).lower_bound() >= 0) continue;
+    if (!node.check((extent - wanted).upper_bound() >= 0, node.input_label(1) + " is " +
+                                                              indices.type().to_string() +
+                                                              ", which exceeds " + x.type().to_string()))
+      return {};
+    dims[at(i)] = ImportState::with_counts({Dim(min(extent, wanted))})[0];
   }
-  return true;
+  return with_extents(node, indices, dims);
 }
 
 void import_gather_elements(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
-  if (!axis || !check_element_indices(node, *axis)) return;
-  node.set_output(0, node.op(Opcode::GatherElements, {x, node.input(1)}, {{"axis", int64_t{*axis}}}));
+  Value indices = axis ? element_indices(node, node.input(1), *axis) : Value{};
+  Value y = indices ? node.op(Opcode::GatherElements, {x, indices}, {{"axis", int64_t{*axis}}}) : Value{};
+  node.set_output(0, with_extents(node, y, node.input(1).type().dims));
 }
 
 void import_gather_nd(NodeContext& node) {
@@ -55,11 +60,13 @@ void import_gather_nd(NodeContext& node) {
   if (!node.check(batch >= 0 && batch < indices.rank() && batch < std::max(1, x.rank()),
                   "batch_dims " + std::to_string(batch) + " is out of range"))
     return;
-  for (int64_t i = 0; i < batch; ++i)
-    if (!node.check(x.type().dims[at(i)] == indices.type().dims[at(i)],
-                    "batch dims of " + x.type().to_string() + " and " + indices.type().to_string() +
-                        " differ"))
+  for (int i = 0; i < batch; ++i) {
+    meet(node, x, i, indices, i);
+    if (node.failed() || !node.check(x.type().dims[at(i)] == indices.type().dims[at(i)],
+                                     "batch dims of " + x.type().to_string() + " and " +
+                                         indices.type().to_string() + " differ"))
       return;
+  }
   node.set_output(0, node.op(Opcode::GatherND, {x, indices}, {{"batch_dims", batch}}));
 }
 
@@ -70,14 +77,13 @@ Word reduction_word(NodeContext& node) {
 }
 
 // Sums and products of narrow floats are rounded when all updates are in.
-Value scatter(NodeContext& node, Opcode opcode, Value updates, Attributes attributes) {
+Value scatter(NodeContext& node, Opcode opcode, Value indices, Value updates, Attributes attributes) {
   Value x = node.input(0);
   Word reduction = reduction_word(node);
   bool accumulates = reduction.text == "add" || reduction.text == "multiply";
   attributes.set("reduction", reduction);
   Value y = node.op(
-      opcode,
-      {accumulates ? node.widened(x) : x, node.input(1), accumulates ? node.widened(updates) : updates},
+      opcode, {accumulates ? node.widened(x) : x, indices, accumulates ? node.widened(updates) : updates},
       attributes);
   return node.convert(y, x.dtype());
 }
@@ -85,12 +91,14 @@ Value scatter(NodeContext& node, Opcode opcode, Value updates, Attributes attrib
 void import_scatter_elements(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
-  if (!axis || !check_element_indices(node, *axis)) return;
-  node.set_output(0, scatter(node, Opcode::ScatterElements, node.input(2), {{"axis", int64_t{*axis}}}));
+  Value indices = axis ? element_indices(node, node.input(1), *axis) : Value{};
+  if (!indices) return;
+  Value updates = input_with_extents(node, 2, indices.type().dims);
+  node.set_output(0, scatter(node, Opcode::ScatterElements, indices, updates, {{"axis", int64_t{*axis}}}));
 }
 
 void import_scatter_nd(NodeContext& node) {
-  Value x = node.input(0), indices = node.input(1), updates = node.input(2);
+  Value x = node.input(0), indices = node.input(1);
   if (!node.check_rank_at_least(1, 1)) return;
   auto depth = node.static_dim(1, indices.rank() - 1);
   if (!depth) return;
@@ -100,31 +108,23 @@ void import_scatter_nd(NodeContext& node) {
     return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
-  updates = with_extents(node, updates, wanted);
-  if (!updates) return;
-  if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() +
-                                                     ", wants " +
-                                                     Type::tensor(x.dtype(), wanted).to_string()))
-    return;
-  node.set_output(0, scatter(node, Opcode::ScatterND, updates, {}));
+  Value updates = input_with_extents(node, 2, wanted);
+  node.set_output(0, scatter(node, Opcode::ScatterND, indices, updates, {}));
 }
 
 // Writes rows of the update at write_indices[batch] along the sequence axis, around the end if circular.
 void import_tensor_scatter(NodeContext& node) {
-  Value past = node.input(0), update = node.input(1);
+  Value past = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", -2), past.rank());
   bool circular = node.choice_attribute("mode", "linear", {"linear", "circular"}) == "circular";
   if (!axis || node.failed() || !node.check(*axis > 0, "axis 0 is the batch")) return;
-  if (!check_element_indices(node, *axis)) return;
-  const auto& dims = update.type().dims;
+  Value update = element_indices(node, node.input(1), *axis);
+  if (!update) return;
+  const std::vector<Dim> dims = update.type().dims;
   Value position = node.iota(DType::I64, dims, *axis);
   if (node.has_input(2)) {
-    if (!node.check_rank(2, 1)) return;
-    if (!node.check(node.input(2).type().dims[0] == dims[0], node.input_label(2) + " is " +
-                                                                 node.input(2).type().to_string() +
-                                                                 ", wants an entry per batch"))
-      return;
-    Value start = node.broadcast_in_dim(node.convert(node.input(2), DType::I64), dims, {0});
+    Value start = node.convert(input_with_extents(node, 2, {dims[0]}), DType::I64);
+    start = node.broadcast_in_dim(start, dims, {0});
     position = node.binary(Opcode::Add, position, start);
   }
   if (circular) {

@@ -1,5 +1,6 @@
 // Importers of losses over class scores.
 #include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
@@ -17,10 +18,14 @@ Value reduce_all(NodeContext& node, Value x) {
 // -weight[target] * logs[target] for logs [N,C,d...] and targets [N,d...] (inputs 1 and, optionally, 2),
 // reduced as the node says; targets equal to ignore_index count nothing.
 Value class_loss(NodeContext& node, Value logs) {
-  Value target = node.input(1);
   std::string reduction = node.choice_attribute("reduction", "mean", {"none", "sum", "mean"});
-  if (!logs || !node.check_rank_at_least(0, 2) || !node.check_rank(1, logs.rank() - 1)) return {};
+  if (!logs || !node.check_rank_at_least(0, 2)) return {};
   DType dtype = logs.dtype();
+  std::vector<Dim> places = logs.type().dims;
+  const Dim classes = places[1];
+  places.erase(places.begin() + 1);
+  Value target = input_with_extents(node, 1, places), weights = input_with_extents(node, 2, {classes});
+  if (!target || node.failed()) return {};
   Value ignored;
   if (node.has_attribute("ignore_index")) {
     ignored =
@@ -30,9 +35,9 @@ Value class_loss(NodeContext& node, Value logs) {
   Value picked = node.op(Opcode::GatherElements, {logs, node.unsqueeze(target, 1)}, {{"axis", int64_t{1}}});
   Value loss = node.unary(Opcode::Negate, node.squeeze(picked, 1));
   Value weight;
-  if (node.has_input(2)) weight = node.op(Opcode::Gather, {node.input(2), target}, {{"axis", int64_t{0}}});
+  if (weights) weight = node.op(Opcode::Gather, {weights, target}, {{"axis", int64_t{0}}});
   if (ignored) {
-    if (!weight) weight = node.splat(dtype, node.input(1).type().dims, 1);
+    if (!weight) weight = node.splat(dtype, places, 1);
     weight = node.select(ignored, node.scalar(dtype, 0), weight);
   }
   if (weight) loss = node.binary(Opcode::Multiply, loss, weight);

@@ -108,12 +108,8 @@ void import_gemm(NodeContext& node) {
   };
   y = scaled(y, alpha);
   if (node.has_input(2) && beta != 0) {
-    Value c = node.input(2);
-    auto dims = broadcast_dims(c.type().dims, y.type().dims);
-    if (!node.check(dims && *dims == y.type().dims, node.input_label(2) + " is " + c.type().to_string() +
-                                                        ", wants a shape that broadcasts to " +
-                                                        y.type().to_string()))
-      return;
+    Value c = y ? input_with_extents(node, 2, y.type().dims, /*stretches=*/true) : y;
+    if (!c) return;
     y = node.binary(Opcode::Add, y, scaled(node.convert(c, work), beta));
   }
   node.set_output(0, node.convert(y, dtype));

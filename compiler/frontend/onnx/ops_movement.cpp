@@ -30,13 +30,6 @@ void import_transpose(NodeContext& node) {
   node.set_output(0, node.transpose(x, Ints(axes->begin(), axes->end())));
 }
 
-// x with these dims but the one of `axis`, where a run finds its own equal to them.
-Value with_dims_beside(NodeContext& node, Value x, int axis, std::vector<Dim> dims) {
-  if (!x || x.rank() != static_cast<int>(dims.size())) return x;
-  dims[at(axis)] = x.type().dims[at(axis)];
-  return with_extents(node, x, dims);
-}
-
 void import_concat(NodeContext& node) {
   Value first = node.input(0);
   if (node.opset() >= 4 && !node.has_attribute("axis"))
@@ -48,8 +41,7 @@ void import_concat(NodeContext& node) {
     if (!node.has_input(i)) return node.fail("input " + std::to_string(i) + " is left out");
     parts.push_back(node.input(i));
   }
-  for (Value& part : parts) part = with_dims_beside(node, part, *axis, first.type().dims);
-  node.set_output(0, node.concatenate(std::move(parts), *axis));
+  node.set_output(0, concatenate_where_equal(node, std::move(parts), *axis));
 }
 
 // --- Split.
@@ -214,11 +206,8 @@ void import_reverse_sequence(NodeContext& node) {
       !node.check(*time != *batch, "time_axis and batch_axis are both " + std::to_string(*time)))
     return;
   const auto& dims = x.type().dims;
-  if (!node.check(node.input(1).type().dims[0] == dims[at(*batch)],
-                  node.input_label(1) + " is " + node.input(1).type().to_string() +
-                      ", wants an entry per batch of " + x.type().to_string()))
-    return;
-  Value lengths = node.broadcast_in_dim(node.convert(node.input(1), DType::I64), dims, {*batch});
+  Value lengths = input_with_extents(node, 1, {dims[at(*batch)]});
+  lengths = node.broadcast_in_dim(node.convert(lengths, DType::I64), dims, {*batch});
   Value step = node.iota(DType::I64, dims, *time);
   Value mirrored = node.binary(Opcode::Subtract,
                                node.binary(Opcode::Subtract, lengths, node.scalar_int(DType::I64, 1)), step);

@@ -47,19 +47,10 @@ std::optional<Values> batch_norm_parameters(NodeContext& node, bool spatial, DTy
   Value x = node.input(0);
   Values parameters;
   for (int i = 1; i < 5; ++i) {
-    Value parameter = node.convert(node.input(i), work);
+    Value parameter = spatial ? input_with_extents(node, i, {x.type().dims[1]}) : node.input(i);
+    parameter = node.convert(parameter, work);
     if (!parameter) return std::nullopt;
-    if (spatial) {
-      const Dim channels = x.type().dims[1];
-      if (parameter.rank() == 1) parameter = with_extents(node, parameter, {channels});
-      if (!parameter) return std::nullopt;
-      if (!node.check(parameter.rank() == 1 && parameter.type().dims[0] == channels,
-                      node.input_label(i) + " is " + parameter.type().to_string() +
-                          ", wants one element per channel of " + x.type().to_string()))
-        return std::nullopt;
-      parameter = per_channel(node, parameter, x.rank());
-    }
-    parameters.push_back(parameter);
+    parameters.push_back(spatial ? per_channel(node, parameter, x.rank()) : parameter);
   }
   return parameters;
 }
@@ -115,23 +106,19 @@ void import_batch_normalization(NodeContext& node) {
   }
 }
 
-// Scale and bias must hold one element per channel.
-bool check_channel_vectors(NodeContext& node) {
-  if (!node.check_rank_at_least(0, 3)) return false;
-  auto channels = node.static_dim(0, 1);
-  return channels && node.check_dims(1, {*channels}) && node.check_dims(2, {*channels});
-}
-
 void import_instance_normalization(NodeContext& node) {
   double epsilon = epsilon_attribute(node);
-  if (!check_channel_vectors(node) || node.failed()) return;
+  if (!node.check_rank_at_least(0, 3)) return;
+  const Dim channels = node.input(0).type().dims[1];
+  Value scale = input_with_extents(node, 1, {channels}), bias = input_with_extents(node, 2, {channels});
+  if (node.failed()) return;
   GraphBuilder builder = node.builder();
-  node.set_output(0, make_instance_norm(builder, node.input(0), node.input(1), node.input(2), epsilon));
+  node.set_output(0, make_instance_norm(builder, node.input(0), scale, bias, epsilon));
 }
 
 // Before opset 21 scale and bias hold one element per group.
 void import_group_normalization(NodeContext& node) {
-  Value x = node.input(0), scale = node.input(1), bias = node.input(2);
+  Value x = node.input(0);
   int64_t groups = node.required_int("num_groups");
   double epsilon = epsilon_attribute(node);
   if (node.failed() || !node.check_rank_at_least(0, 3)) return;
@@ -140,29 +127,16 @@ void import_group_normalization(NodeContext& node) {
                                "attribute num_groups is " + std::to_string(groups) +
                                    ", wants a divisor of the " + std::to_string(*channels) + " channels"))
     return;
-  if (node.opset() < 21) {
-    if (!node.check_dims(1, {groups}) || !node.check_dims(2, {groups})) return;
-    for (Value* vector : {&scale, &bias}) {
-      Value column = node.reshape_to(*vector, {groups, 1});
-      *vector =
-          node.reshape_to(node.broadcast_to(column, {Dim(groups), Dim(*channels / groups)}), {*channels});
-    }
-  } else if (!check_channel_vectors(node)) {
-    return;
-  }
+  auto per_channel_of = [&](int input) {
+    if (node.opset() >= 21) return input_with_extents(node, input, {Dim(*channels)});
+    Value column = node.reshape_to(input_with_extents(node, input, {Dim(groups)}), {groups, 1});
+    return node.reshape_to(node.broadcast_to(column, {Dim(groups), Dim(*channels / groups)}), {*channels});
+  };
+  Value scale = per_channel_of(1), bias = per_channel_of(2);
   auto stash = stash_dtype(node, x.dtype());
   if (!stash || node.failed()) return;
   GraphBuilder builder = node.builder();
   node.set_output(0, make_group_norm(builder, x, scale, bias, groups, epsilon, computed_dtype(*stash)));
-}
-
-// Scale or bias must broadcast to x without growing it.
-bool check_broadcasts_to_x(NodeContext& node, int input) {
-  Value x = node.input(0), value = node.input(input);
-  auto dims = broadcast_dims(value.type().dims, x.type().dims);
-  return node.check(dims && *dims == x.type().dims,
-                    node.input_label(input) + " is " + value.type().to_string() +
-                        ", wants a shape that broadcasts to " + x.type().to_string());
 }
 
 void import_layer_normalization(NodeContext& node) {
@@ -170,13 +144,13 @@ void import_layer_normalization(NodeContext& node) {
   auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
   auto stash = stash_dtype(node, x.dtype());
   double epsilon = epsilon_attribute(node);
-  if (!axis || !stash || !check_broadcasts_to_x(node, 1)) return;
-  if (node.has_input(2) && !check_broadcasts_to_x(node, 2)) return;
-  if (node.failed()) return;
+  Value scale = input_with_extents(node, 1, x.type().dims, /*stretches=*/true),
+        bias = input_with_extents(node, 2, x.type().dims, /*stretches=*/true);
+  if (!axis || !stash || node.failed()) return;
   bool statistics = node.wants_output(1) || node.wants_output(2);
   GraphBuilder builder = node.builder();
-  Instruction* norm = make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon,
-                                      computed_dtype(*stash), statistics);
+  Instruction* norm =
+      make_layer_norm(builder, x, scale, bias, *axis, epsilon, computed_dtype(*stash), statistics);
   for (int i = 0; i < 3; ++i)
     if (node.wants_output(i))
       node.set_output(i, i == 0 ? norm->result() : node.convert(norm->result(i), *stash));
@@ -187,9 +161,10 @@ void import_rms_normalization(NodeContext& node) {
   auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
   auto stash = stash_dtype(node, x.dtype());
   double epsilon = epsilon_attribute(node);
-  if (!axis || !stash || !check_broadcasts_to_x(node, 1) || node.failed()) return;
+  Value scale = input_with_extents(node, 1, x.type().dims, /*stretches=*/true);
+  if (!axis || !stash || node.failed()) return;
   GraphBuilder builder = node.builder();
-  node.set_output(0, make_rms_norm(builder, x, node.input(1), *axis, epsilon, computed_dtype(*stash)));
+  node.set_output(0, make_rms_norm(builder, x, scale, *axis, epsilon, computed_dtype(*stash)));
 }
 
 // (x - mean) / (deviation + 1e-9) over the axes

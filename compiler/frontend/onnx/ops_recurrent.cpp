@@ -1,5 +1,6 @@
 // Importers of LSTM, GRU and RNN: each direction becomes one composite.
 #include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/quantization.h"
 #include "compiler/graph/recurrent_cells.h"
@@ -103,7 +104,6 @@ bool read_layer(NodeContext& node, Recurrent& layer) {
   if (!node.check_dims(1, w_dims) || !node.check_dims(2, r_dims) ||
       (node.has_input(3) && !node.check_dims(3, {layer.directions, 2 * gates})))
     return false;
-  if (node.has_input(4) && !node.check_rank(4, 1)) return false;
   double clip = node.has_attribute("clip") ? node.float_attribute("clip", 0) : 0;
   if (!node.check(clip >= 0, "attribute clip is negative") || !read_activations(node, layer)) return false;
   for (int64_t d = 0; d < layer.directions; ++d) {
@@ -126,15 +126,10 @@ Value row(NodeContext& node, Value value, int64_t direction) {
 Value first_state(NodeContext& node, const Recurrent& layer, int input, int64_t direction) {
   std::vector<Dim> dims{layer.x.type().dims[1], Dim(layer.hidden)};
   if (!node.has_input(input)) return node.splat(layer.x.dtype(), dims, 0);
-  if (!node.check_rank(input, 3)) return {};
-  Value states = layer.batch_first ? node.transpose(node.input(input), {1, 0, 2}) : node.input(input);
-  if (!states) return {};
   std::vector<Dim> wanted{Dim(layer.directions), dims[0], dims[1]};
-  if (!node.check(states.type().dims == wanted, node.input_label(input) + " is " +
-                                                    node.input(input).type().to_string() +
-                                                    ", wants one state per direction and batch entry of " +
-                                                    node.input(0).type().to_string()))
-    return {};
+  if (layer.batch_first) std::swap(wanted[0], wanted[1]);
+  Value states = input_with_extents(node, input, wanted);
+  if (layer.batch_first) states = node.transpose(states, {1, 0, 2});
   return row(node, states, direction);
 }
 
@@ -166,10 +161,8 @@ Values results_of(Instruction* made) {
 
 // One length per batch entry, or null; false after a failure.
 bool read_lengths(NodeContext& node, const Recurrent& layer, Value& lengths) {
-  lengths = node.input(4);
-  return !lengths || node.check(lengths.type().dims[0] == layer.x.type().dims[1],
-                                node.input_label(4) + " is " + lengths.type().to_string() +
-                                    ", wants one length per batch entry");
+  lengths = input_with_extents(node, 4, {layer.x.type().dims[1]});
+  return !node.failed();
 }
 
 Values make_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {

@@ -2,6 +2,7 @@
 // computed here from static extents, so that what remains are gathers (broadcasts and slices where the
 // indices are regular), weighted sums of few elements as the composite `resample`, or a small matrix product
 // where a filter has many taps. Axes whose extents vary compute theirs as they run.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/resize_taps.h"
@@ -205,9 +206,9 @@ std::optional<AxisPlans> axes_by_scale(NodeContext& node, const ResizeForm& form
       return std::nullopt;
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (scale == 1 && !dim.is_static()) continue;
-    auto output = can_vary(form, dim) ? scaled_extent(dim.extent, scale) : std::nullopt;
+    auto output = can_vary(form, dim) ? scaled_extent(node, node.input(0), axes[i], scale) : std::nullopt;
     if (output && can_filter(form, node.input(0).dtype(), dim, *output)) {
-      result.varying.push_back({axes[i], ImportState::with_counts({*output})[0], scale});
+      result.varying.push_back({axes[i], *output, scale, {}});
       continue;
     }
     auto extent = node.static_dim(0, axes[i]);
@@ -221,6 +222,56 @@ std::optional<AxisPlans> axes_by_scale(NodeContext& node, const ResizeForm& form
   return result;
 }
 
+// Output extents from sizes of which one axis or the other has its own, by a scale that all have: of extents
+// that vary, so that the run chooses.
+std::optional<AxisPlans> axes_by_ratio(NodeContext& node, const ResizeForm& form,
+                                       const std::vector<int>& axes, const std::vector<Dim>& sizes,
+                                       bool smaller_one) {
+  Value x = node.input(0), scale;
+  double largest = 0;
+  auto extent_of = [&](int axis) { return node.convert(node.dim_size(x, axis), DType::F32); };
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const IntExpr& extent = x.type().dims[static_cast<size_t>(axes[i])].extent;
+    Value size = node.convert(extent_value(node, sizes[i]), DType::F32);
+    Value own = node.binary(Opcode::Divide, size, extent_of(axes[i]));
+    scale = scale ? node.binary(smaller_one ? Opcode::Minimum : Opcode::Maximum, scale, own) : own;
+    largest = std::max(largest, static_cast<double>(sizes[i].extent.upper_bound()) /
+                                    static_cast<double>(std::max<int64_t>(1, extent.lower_bound())));
+  }
+  AxisPlans plans;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Dim& dim = x.type().dims[static_cast<size_t>(axes[i])];
+    double most = smaller_one ? static_cast<double>(sizes[i].extent.upper_bound())
+                              : static_cast<double>(dim.extent.upper_bound()) * largest + 1;
+    if (most > kMaxExtent)
+      return node.fail_unsupported("resizes a dim beyond 2^20" + binding_advice({dim})), std::nullopt;
+    Value length = node.convert(node.binary(Opcode::Multiply, scale, extent_of(axes[i])), DType::F64);
+    length = node.unary(Opcode::Floor, plus(node, length, 0.5));
+    auto output = counted_extent(node, node.convert(length, DType::I64), static_cast<int64_t>(most));
+    if (!output) return std::nullopt;
+    if (!can_filter(form, x.dtype(), dim, *output))
+      return node.fail_unsupported("a filter over " + x.type().to_string() +
+                                   " with keep_aspect_ratio_policy" + binding_advice({dim})),
+             std::nullopt;
+    plans.varying.push_back({axes[i], *output, {}, scale});
+  }
+  return plans;
+}
+
+// Whether the run can choose the scale of all axes: some vary, and all have elements.
+bool varies_by_ratio(NodeContext& node, const ResizeForm& form, const std::vector<int>& axes,
+                     const std::vector<Dim>& sizes) {
+  bool varies = false;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
+    varies |= !dim.is_static() || !sizes[i].is_static();
+    if (dim.extent.lower_bound() < 1 || dim.extent.upper_bound() > kMaxExtent ||
+        sizes[i].extent.lower_bound() < 0 || sizes[i].extent.upper_bound() > kMaxExtent)
+      return false;
+  }
+  return varies && form.coordinates != "tf_crop_and_resize";
+}
+
 std::optional<AxisPlans> axes_by_size(NodeContext& node, const ResizeForm& form, const std::vector<int>& axes,
                                       const std::vector<Dim>& sizes) {
   std::string policy =
@@ -228,6 +279,8 @@ std::optional<AxisPlans> axes_by_size(NodeContext& node, const ResizeForm& form,
   if (!node.check(sizes.size() == axes.size(), "has " + std::to_string(sizes.size()) + " sizes for " +
                                                    std::to_string(axes.size()) + " axes"))
     return std::nullopt;
+  if (policy != "stretch" && varies_by_ratio(node, form, axes, sizes))
+    return axes_by_ratio(node, form, axes, sizes, policy == "not_larger");
   AxisPlans plans;
   std::vector<AxisResize>& result = plans.fixed;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -238,7 +291,7 @@ std::optional<AxisPlans> axes_by_size(NodeContext& node, const ResizeForm& form,
                  sizes[i].extent.upper_bound() <= kMaxExtent;
     if (varies && policy == "stretch" && sized && can_vary(form, dim.is_static() ? sizes[i] : dim) &&
         can_filter(form, node.input(0).dtype(), dim, sizes[i])) {
-      plans.varying.push_back({axes[i], sizes[i], {}});
+      plans.varying.push_back({axes[i], sizes[i], {}, {}});
       continue;
     }
     auto extent = node.static_dim(0, axes[i]);

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/counted_sequence.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/parts.h"
 #include "compiler/frontend/onnx/run_values.h"
@@ -256,7 +257,7 @@ void import_concat_from_sequence(NodeContext& node) {
       if (!node.check(element.rank() == rank, "the elements differ in rank")) return;
       element = node.unsqueeze(element, *axis);
     }
-  node.set_output(0, node.concatenate(std::move(elements), *axis));
+  node.set_output(0, concatenate_where_equal(node, std::move(elements), *axis));
 }
 
 // --- A subgraph for every element.

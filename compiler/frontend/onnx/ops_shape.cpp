@@ -6,6 +6,7 @@
 #include "compiler/frontend/onnx/tensor_data.h"
 #include "compiler/frontend/onnx/text_operators.h"
 #include "compiler/support/exact_quotient.h"
+#include "compiler/support/int_expr_size.h"
 
 #include <algorithm>
 
@@ -56,6 +57,25 @@ bool fits_by_data(NodeContext& node, const std::vector<Dim>& from, const std::ve
   return before && after && !(before->extent == after->extent);
 }
 
+// The extents of the shape that are 0 in some runs copy x's dim there, as 0 does. They stay as they are where
+// x has as many elements, or a dim of that extent: then it has none in such a run, and nothing to copy.
+void copy_where_zero(NodeContext& node, std::vector<Dim>& dims, int rest) {
+  constexpr size_t kMostAtoms = 12;
+  const std::vector<Dim>& from = node.input(0).type().dims;
+  for (size_t i = 0; i < std::min(from.size(), dims.size()); ++i) {
+    const IntExpr extent = dims[i].extent, own = from[i].extent;
+    bool may_be_zero = !extent.is_constant() && extent.lower_bound() == 0 && static_cast<int>(i) != rest;
+    if (!may_be_zero || dims[i].counted || from[i].counted || !is_safe_dim(extent) || !is_safe_dim(own) ||
+        is_larger_than(extent, kMostAtoms) || is_larger_than(own, kMostAtoms) ||
+        std::find(from.begin(), from.end(), dims[i]) != from.end())
+      continue;
+    auto before = node.product(from), after = node.product(dims);
+    if (!before || !after || (rest < 0 && before->extent == after->extent)) return;
+    Dim copied(max(extent, (IntExpr(1) - min(extent, 1)) * own));
+    if (is_safe_dim(copied.extent)) dims[i] = copied;
+  }
+}
+
 // The dims of the shape for input 0, where -1 stands for what is left; nothing where only a run knows whether
 // the elements fill them, or after a failure.
 std::optional<std::vector<Dim>> dims_of_shape(NodeContext& node, const std::vector<IntExpr>& shape,
@@ -77,6 +97,7 @@ std::optional<std::vector<Dim>> dims_of_shape(NodeContext& node, const std::vect
     dims.push_back(minus_one ? Dim(1) : zero && !allow_zero ? x.type().dims[i] : Dim(extent));
   }
   dims = ImportState::with_counts(std::move(dims));
+  if (!allow_zero) copy_where_zero(node, dims, rest);
   if (rest >= 0) {
     std::vector<Dim> others = dims;
     others.erase(others.begin() + rest);

@@ -7,7 +7,9 @@
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/regions.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/sampling.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/frontend/onnx/window.h"
 
 #include <numeric>
@@ -71,11 +73,11 @@ void import_grid_sample(NodeContext& node) {
   if (!node.check(count <= 3,
                   node.input_label(0) + " has " + std::to_string(count) + " spatial dims, wants 1 to 3"))
     return;
-  if (!node.check(grid.type().dims.back() == Dim(count), node.input_label(1) + " is " +
-                                                             grid.type().to_string() + ", wants " +
-                                                             std::to_string(count) + " coordinates") ||
-      !node.check(grid.type().dims[0] == x.type().dims[0], node.input_label(1) + " is of another batch"))
-    return;
+  std::vector<Dim> wanted = grid.type().dims;
+  wanted.front() = x.type().dims[0];
+  wanted.back() = Dim(count);
+  grid = input_with_extents(node, 1, wanted);
+  if (!grid) return;
   std::vector<Dim> out(grid.type().dims.begin() + 1, grid.type().dims.end() - 1);
   auto positions = node.product(out);
   if (!positions) return;
@@ -199,13 +201,7 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
 // An input with a number of channels at each position of the output; null after a failure.
 Value at_outputs(NodeContext& node, const Deformable& d, int input, int64_t channels, DType work) {
   std::vector<Dim> wanted{d.batch, Dim(channels), d.out[0], d.out[1]};
-  if (!node.check_rank(input, 4)) return {};
-  Value x = with_extents(node, node.input(input), wanted);
-  if (!x ||
-      !node.check(x.type().dims == wanted, node.input_label(input) + " is " + x.type().to_string() +
-                                               ", wants " + Type::tensor(x.dtype(), wanted).to_string()))
-    return {};
-  return node.convert(x, work);
+  return node.convert(input_with_extents(node, input, wanted), work);
 }
 
 // Where the taps lie along spatial dim `axis` if no offset moves them: [taps * positions].
@@ -256,45 +252,66 @@ void import_deform_conv(NodeContext& node) {
   node.set_output(0, node.convert(y, dtype));
 }
 
-// Elements put back where MaxPool's indices say, zeros elsewhere. Indices count within the shape that the
-// window undoes; a larger output_shape adds zeros behind.
-void import_max_unpool(NodeContext& node) {
-  auto dims = node.static_dims(0);
-  if (!dims || !node.check_rank_at_least(0, 3) || !node.check_dims(1, *dims)) return;
-  auto window = read_window(node, static_cast<int>(dims->size()) - 2, {});
-  if (!window) return;
-  Ints inferred(dims->begin(), dims->begin() + 2);
-  int64_t count = inferred[0] * inferred[1];
+// --- MaxUnpool: elements put back where MaxPool's indices say, zeros elsewhere.
+
+// The shape that the window undoes, within which indices count.
+std::optional<std::vector<Dim>> unpooled_shape(NodeContext& node) {
+  const std::vector<Dim>& dims = node.input(0).type().dims;
+  auto window = read_window(node, static_cast<int>(dims.size()) - 2, {});
+  if (!window) return std::nullopt;
+  std::vector<Dim> shape(dims.begin(), dims.begin() + 2);
   for (size_t i = 0; i < window->kernel.size(); ++i) {
-    inferred.push_back(((*dims)[i + 2] - 1) * window->strides[i] - window->pads_low[i] -
-                       window->pads_high[i] + window->kernel[i]);
-    if (!node.check(inferred.back() > 0 && count < (int64_t{1} << 31) / inferred.back(),
-                    "the unpooled shape is out of range"))
-      return;
-    count *= inferred.back();
+    if (dims[i + 2].extent.upper_bound() >= int64_t{1} << 31)
+      return node.fail_unsupported("dim " + dims[i + 2].extent.to_string() + " is too long to unpool" +
+                                   binding_advice({dims[i + 2]})),
+             std::nullopt;
+    IntExpr extent = (dims[i + 2].extent - 1) * window->strides[i] +
+                     (window->kernel[i] - window->pads_low[i] - window->pads_high[i]);
+    if (!node.check(extent.upper_bound() > 0, "the unpooled shape is out of range")) return std::nullopt;
+    shape.push_back(ImportState::with_counts({Dim(extent.lower_bound() < 0 ? max(extent, 0) : extent)})[0]);
   }
-  int64_t elements = node.input(0).type().num_elements();
-  Value zeros = node.splat(node.input(0).dtype(), {Dim(count)}, 0);
-  Value y =
-      node.op(Opcode::ScatterElements,
-              {zeros, node.reshape_to(node.input(1), {elements}), node.reshape_to(node.input(0), {elements})},
-              {{"axis", int64_t{0}}, {"reduction", Word{"none"}}});
-  y = node.reshape_to(y, inferred);
-  if (node.has_input(2)) {
-    auto wanted = node.required_constant_ints(2);
-    if (!wanted ||
-        !node.check(wanted->size() == inferred.size(), "input 'output_shape' wants one extent per dim"))
-      return;
-    Ints low(inferred.size(), 0), high;
-    for (size_t i = 0; i < inferred.size(); ++i) {
-      high.push_back((*wanted)[i] - inferred[i]);
-      if (!node.check(high.back() >= 0 && high.back() < (1 << 24),
-                      "input 'output_shape' is smaller than the unpooled shape"))
-        return;
-    }
-    y = node.pad(y, node.scalar(node.input(0).dtype(), 0), low, high);
+  return shape;
+}
+
+// y with zeros behind it, in the larger shape that input 2 asks for.
+Value in_output_shape(NodeContext& node, Value y) {
+  auto wanted = run_dims(node, 2);
+  if (!y || !wanted) return {};
+  const std::vector<Dim> dims = y.type().dims;
+  if (!node.check(wanted->size() == dims.size(), "input 'output_shape' wants one extent per dim")) return {};
+  SpatialPads behind;
+  for (size_t i = 2; i < dims.size(); ++i) {
+    IntExpr rest = (*wanted)[i].extent - dims[i].extent;
+    if (!node.check(rest.upper_bound() >= 0 && rest.upper_bound() < (1 << 24),
+                    "input 'output_shape' is smaller than the unpooled shape"))
+      return {};
+    behind.emplace_back(0, rest.lower_bound() < 0 ? max(rest, 0) : rest);
   }
-  node.set_output(0, y);
+  y = pad_spatial(node, y, behind, node.scalar(y.dtype(), 0));
+  y = with_extents(node, y, *wanted);
+  if (y && y.type().dims != *wanted)
+    return node.fail_unsupported("input 'output_shape' is " + Type::tensor(y.dtype(), *wanted).to_string() +
+                                 " behind " + Type::tensor(y.dtype(), dims).to_string()),
+           Value{};
+  return y;
+}
+
+void import_max_unpool(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return;
+  Value x = node.input(0), indices = input_with_extents(node, 1, x.type().dims);
+  auto shape = indices ? unpooled_shape(node) : std::nullopt;
+  auto places = shape ? node.product(*shape) : std::nullopt, elements = node.product(x.type().dims);
+  if (!places || !elements) return;
+  if (places->extent.upper_bound() >= int64_t{1} << 31)
+    return node.fail_unsupported("the unpooled shape may have " +
+                                 std::to_string(places->extent.upper_bound()) + " elements" +
+                                 binding_advice(*shape));
+  Value y = node.op(
+      Opcode::ScatterElements,
+      {node.splat(x.dtype(), {*places}, 0), node.reshape(indices, {*elements}), node.reshape(x, {*elements})},
+      {{"axis", int64_t{0}}, {"reduction", Word{"none"}}});
+  y = node.reshape(y, *shape);
+  node.set_output(0, node.has_input(2) ? in_output_shape(node, y) : y);
 }
 
 const OperatorRow kRows[] = {

@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/counted.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 
 #include <algorithm>
 #include <limits>
@@ -173,9 +174,7 @@ bool may_be_empty(const Dim& dim) {
 
 void import_roi_align(NodeContext& node) {
   Value image = node.input(0), rois = node.input(1);
-  if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4}) ||
-      !node.check_rank(2, 1))
-    return;
+  if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4})) return;
   const std::vector<Dim> dims = image.type().dims;
   bool half_pixel =
       node.opset() >= 16 && node.choice_attribute("coordinate_transformation_mode", "half_pixel",
@@ -196,7 +195,8 @@ void import_roi_align(NodeContext& node) {
   Value table = node.reshape(node.transpose(node.convert(image, work), {0, 2, 3, 1}), {pixels, dims[1]});
   Value images = node.dim_size(image, 0), zero = node.scalar_int(DType::I64, 0),
         one = node.scalar_int(DType::I64, 1);
-  Value batch = smaller(node, larger(node, node.input(2), zero), subtract(node, images, one));
+  Value batch = larger(node, input_with_extents(node, 2, {regions}), zero);
+  batch = smaller(node, batch, subtract(node, images, one));
   Value height = node.dim_size(image, 2), width = node.dim_size(image, 3);
   batch = multiply(node, batch, multiply(node, height, width));
   double offset = half_pixel ? 0.5 : 0;
@@ -218,15 +218,12 @@ void import_roi_align(NodeContext& node) {
 // higher score overlaps it. The kept ones, found by non_zero, come out by batch, class and score.
 void import_non_max_suppression(NodeContext& node) {
   Value boxes = node.input(0), scores = node.input(1);
-  if (!node.check_rank(0, 3) || !node.check_rank(1, 3) || !node.check_dims(0, {-1, -1, 4})) return;
+  if (!node.check_rank(0, 3) || !node.check_rank(1, 3)) return;
   const std::vector<Dim> dims = scores.type().dims; // batches, classes, boxes
   auto flat = node.product({dims[1], dims[2]}), all_boxes = node.product(dims);
   if (!flat || !all_boxes) return;
-  const std::vector<Dim>& box_dims = boxes.type().dims;
-  if (!node.check(box_dims[0] == dims[0] && box_dims[1] == dims[2],
-                  node.input_label(0) + " is " + boxes.type().to_string() + ", the scores are " +
-                      scores.type().to_string()))
-    return;
+  boxes = input_with_extents(node, 0, {dims[0], dims[2], Dim(4)});
+  if (!boxes) return;
   bool centered = node.flag_attribute("center_point_box", false);
   Value limit = node.has_input(2) ? scalar_input(node, 2, DType::I64, 0) : node.scalar_int(DType::I64, 0);
   Value iou_threshold = scalar_input(node, 3, DType::F32, 0);

@@ -1,6 +1,7 @@
 // Rotary position embeddings: pairs of features rotated by angles that positions give.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 
 namespace firn::onnx {
 
@@ -43,13 +44,6 @@ std::optional<int64_t> rotated_features(NodeContext& node, int64_t head) {
   return rotated;
 }
 
-// Whether what `input` gives at each position is as many angles as there are pairs.
-bool check_angles(NodeContext& node, int input, Value angles, int64_t pairs) {
-  return angles && node.check(angles.rank() == 3 && angles.type().dims[2] == Dim(pairs),
-                              node.input_label(input) + " gives " + angles.type().to_string() + ", wants " +
-                                  std::to_string(pairs) + " angles");
-}
-
 // Input 0 as [batch, seq, heads, size], or [batch, heads, seq, size] as it is. Heads are as many as the
 // attribute num_heads says, or else each has `size_of_head` features.
 struct Heads {
@@ -72,6 +66,19 @@ std::optional<Heads> read_heads(NodeContext& node, int64_t size_of_head = 0) {
   auto size = node.static_dim(x, 3, "the head");
   if (!size) return std::nullopt;
   return Heads{x, joined ? 2 : 1, *size};
+}
+
+// What `input` gives at each position, as many angles as there are pairs in the steps of x; one entry may
+// stand for the whole batch.
+Value checked_angles(NodeContext& node, int input, Value angles, const Heads& heads, int64_t pairs) {
+  if (!angles) return {};
+  if (!node.check(angles.rank() == 3 && angles.type().dims[2] == Dim(pairs),
+                  node.input_label(input) + " gives " + angles.type().to_string() + ", wants " +
+                      std::to_string(pairs) + " angles"))
+    return {};
+  const std::vector<Dim>&dims = heads.x.type().dims, &own = angles.type().dims;
+  return with_extents(node, angles,
+                      {own[0] == Dim(1) ? own[0] : dims[0], dims[heads.dim == 2 ? 1 : 2], own[2]});
 }
 
 void set_rotated(NodeContext& node, const Heads& heads, Value cosines, Value sines) {
@@ -103,7 +110,7 @@ void import_rotary_embedding(NodeContext& node) {
     caches[i] = node.input(i + 1);
     if (node.has_input(3))
       caches[i] = node.op(Opcode::Gather, {caches[i], node.input(3)}, {{"axis", int64_t{0}}});
-    if (!check_angles(node, i + 1, caches[i], *rotated / 2)) return;
+    caches[i] = checked_angles(node, i + 1, caches[i], *heads, *rotated / 2);
   }
   set_rotated(node, *heads, caches[0], caches[1]);
 }
@@ -118,14 +125,14 @@ void import_contrib_rotary_embedding(NodeContext& node) {
     return node.fail_unsupported("attribute is_packed_batching is set");
   Value positions = node.input(1);
   if (positions.rank() < 2) {
-    if (!node.check_scalar(1)) return;
     Dim steps = heads->x.type().dims[heads->dim == 2 ? 1 : 2];
-    positions = add(node, node.iota(DType::I64, {Dim(1), steps}, 1), node.reshape_to(positions, {}));
+    positions =
+        add(node, node.iota(DType::I64, {Dim(1), steps}, 1), reshape_where_equal(node, positions, {}));
   }
   Value caches[2];
   for (int i = 0; i < 2; ++i) {
     caches[i] = node.op(Opcode::Gather, {node.input(i + 2), positions}, {{"axis", int64_t{0}}});
-    if (!check_angles(node, i + 2, caches[i], *rotated / 2)) return;
+    caches[i] = checked_angles(node, i + 2, caches[i], *heads, *rotated / 2);
   }
   set_rotated(node, *heads, caches[0], caches[1]);
 }

@@ -14,8 +14,8 @@ size_t at(int i) {
 
 class Phases {
 public:
-  Phases(NodeContext& node, Value w, const Window& window, int64_t groups)
-      : node_(node), w_(w), window_(window), groups_(groups), dims_(w.type().static_dims()),
+  Phases(NodeContext& node, Value x, Value w, const Window& window, int64_t groups)
+      : node_(node), x_(x), w_(w), window_(window), groups_(groups), dims_(w.type().static_dims()),
         spatial_(static_cast<int>(window.dims.size())) {
     for (const WindowDim& dim : window.dims) {
       strides_.push_back(dim.input_dilation);
@@ -35,7 +35,7 @@ public:
     DType dtype = node_.input(0).dtype(),
           sums = node_.has_input(2) ? NodeContext::widened_dtype(dtype) : dtype;
     if (sums != dtype) made.set("result", sums);
-    Value y = interleaved(node_.op(Opcode::Convolution, {node_.input(0), filters()}, made));
+    Value y = interleaved(node_.op(Opcode::Convolution, {x_, filters()}, made));
     for (int i = 0; i < spatial_ && y; ++i) y = cut(y, i);
     return y;
   }
@@ -86,7 +86,7 @@ private:
   Value cut(Value y, int spatial) {
     const WindowDim& dim = window_.dims[at(spatial)];
     int axis = spatial + 2;
-    IntExpr in = node_.input(0).type().dims[at(axis)].extent;
+    IntExpr in = x_.type().dims[at(axis)].extent;
     IntExpr size = (in - 1) * dim.input_dilation + 2 + dim.pad_low + dim.pad_high - dim.dilated_size();
     int64_t first = dim.dilated_size() - 1 - dim.pad_low;
     IntExpr rest = y.type().dims[at(axis)].extent - first - size;
@@ -100,7 +100,7 @@ private:
   }
 
   NodeContext& node_;
-  Value w_;
+  Value x_, w_;
   const Window& window_;
   int64_t groups_;
   Ints dims_; // of w
@@ -110,8 +110,8 @@ private:
 
 } // namespace
 
-Value convolution_by_phases(NodeContext& node, Value w, const Window& window, int64_t groups) {
-  return Phases(node, w, window, groups).emit();
+Value convolution_by_phases(NodeContext& node, Value x, Value w, const Window& window, int64_t groups) {
+  return Phases(node, x, w, window, groups).emit();
 }
 
 } // namespace firn::onnx

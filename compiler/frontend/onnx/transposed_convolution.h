@@ -6,8 +6,8 @@
 
 namespace firn::onnx {
 
-// Of input 0 with filter w [C, M/g, k...]; `window`, over all spatial dims, has stride 1 over the dilated
-// input.
-Value convolution_by_phases(NodeContext& node, Value w, const Window& window, int64_t groups);
+// Of x, which stands for input 0, with filter w [C, M/g, k...]; `window`, over all spatial dims, has stride 1
+// over the dilated input.
+Value convolution_by_phases(NodeContext& node, Value x, Value w, const Window& window, int64_t groups);
 
 } // namespace firn::onnx

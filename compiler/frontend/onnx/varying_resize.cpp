@@ -13,6 +13,8 @@ namespace firn::onnx {
 
 namespace {
 
+constexpr int64_t kMaxResized = int64_t{1} << 24; // f32 holds every integer up to here
+
 class VaryingAxis {
 public:
   VaryingAxis(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize)
@@ -34,6 +36,7 @@ public:
 private:
   ResizedAxis<Term> numbers(const VaryingResize& resize) const {
     Term width = narrow(extent_), output = narrow({node_, node_.dim_size(positions_.value(), 0)});
+    if (resize.common_scale) return {width, output, output, {node_, resize.common_scale}};
     if (!resize.scale) return {width, output, output, output / width};
     Term scale = width.like(*resize.scale);
     return {width, output, width * scale, scale};
@@ -133,6 +136,30 @@ private:
   Dim output_;
 };
 
+int64_t scaled_in_f32(int64_t extent, float scale) {
+  return static_cast<int64_t>(static_cast<float>(extent) * scale);
+}
+
+// The simplest of the fractions nearest to the scale whose product with each extent of the range, rounded
+// down, is the one of f32; nothing if none is.
+std::optional<std::pair<int64_t, int64_t>> fraction_like(float scale, int64_t least, int64_t most) {
+  constexpr int64_t limit = int64_t{1} << 24;
+  int64_t above = 1, below = 0, last_above = 0, last_below = 1;
+  for (double rest = scale;;) { // its continued fraction
+    auto whole = static_cast<int64_t>(rest);
+    if (whole >= limit) return std::nullopt;
+    std::swap(above, last_above), std::swap(below, last_below);
+    above += whole * last_above, below += whole * last_below;
+    if (above >= limit || below >= limit) return std::nullopt;
+    bool fits = above > 0;
+    for (int64_t extent = least; fits && extent <= most; ++extent)
+      fits = extent * above / below == scaled_in_f32(extent, scale);
+    if (fits) return std::pair(above, below);
+    if (rest == static_cast<double>(whole)) return std::nullopt;
+    rest = 1 / (rest - static_cast<double>(whole));
+  }
+}
+
 } // namespace
 
 Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output) {
@@ -141,20 +168,16 @@ Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output)
   return ImportState::with_counts({Dim(stretched + (support + 2))})[0];
 }
 
-std::optional<Dim> scaled_extent(const IntExpr& extent, float scale) {
-  // scale = numerator / 2^shift, exactly.
-  int shift = 0;
-  float numerator = scale;
-  while (numerator != std::floor(numerator) && shift < 24) {
-    numerator *= 2;
-    ++shift;
-  }
-  int64_t most = extent.upper_bound(), factor = static_cast<int64_t>(numerator);
-  constexpr int64_t exact = int64_t{1} << 24; // f32 holds every integer up to here
-  if (numerator != std::floor(numerator) || numerator >= exact || extent.lower_bound() < 0 ||
-      most > exact / factor)
-    return std::nullopt;
-  return Dim(floor_div(extent * factor, int64_t{1} << shift));
+std::optional<Dim> scaled_extent(NodeContext& node, Value x, int axis, float scale) {
+  const IntExpr& extent = x.type().dims[static_cast<size_t>(axis)].extent;
+  int64_t most = extent.upper_bound();
+  if (static_cast<double>(most) * scale > kMaxResized) return std::nullopt;
+  if (auto factor = fraction_like(scale, std::max<int64_t>(extent.lower_bound(), 0), most))
+    return ImportState::with_counts({Dim(floor_div(extent * factor->first, factor->second))})[0];
+  Value length = node.binary(Opcode::Multiply, node.convert(node.dim_size(x, axis), DType::F32),
+                             node.scalar(DType::F32, scale));
+  return counted_extent(node, node.convert(node.unary(Opcode::Floor, length), DType::I64),
+                        scaled_in_f32(most, scale));
 }
 
 Value resize_varying(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize) {

@@ -10,10 +10,12 @@ struct VaryingResize {
   int axis = 0;
   Dim output;
   std::optional<float> scale; // by which the extent grows; without: what the extents make
+  Value common_scale;         // f32 scalar, of all axes that keep their ratio; the output is its whole extent
 };
 
-// The output extent for a scale, where it is exact in f32 for every input extent; nothing otherwise.
-std::optional<Dim> scaled_extent(const IntExpr& extent, float scale);
+// The extent of this axis of x by a scale, the product in f32 rounded down: as an expression where a fraction
+// gives just that for every extent, else counted by the run. At most 2^24, or nothing.
+std::optional<Dim> scaled_extent(NodeContext& node, Value x, int axis, float scale);
 
 // How many elements a filter that antialiases may take from beyond an edge, at most.
 Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output);
