@@ -237,8 +237,8 @@ template <class B> V<B> log1p(B& b, V<B> x) {
   return b.select(b.iand(regular, bounded_above), value, log(b, u));
 }
 
-// e / (e + 2) for e = exp(2 x) - 1, which is 2^n (exp(2 r) - 1) - (1 - 2^n) where 2 x = n ln 2 + 2 r: one form for
-// all x, to 3.4 ulp. Of r, as of e, zeros keep their sign.
+// e / (e + 2) for e = exp(2 x) - 1, which is 2^n (exp(2 r) - 1) - (1 - 2^n) where 2 x = n ln 2 + 2 r: one
+// form for all x, to 3.4 ulp. Of r, as of e, zeros keep their sign.
 template <class B> V<B> tanh_float(B& b, V<B> x) {
   // (exp(2 r) - 1) / r for |r| <= ln 2 / 4.
   static constexpr double kCoefficients[] = {

@@ -45,8 +45,8 @@ double overlapped(double compute, double stream);
 // Sizes of what varies at which plans are costed that choose for all of them: both bounds, and usually the
 // middle between them in orders of magnitude.
 enum class Size : uint8_t { Least, Usual, Most };
-// The value of an extent, at least 1, and what part of a type's elements at its bounds that makes. Of a count the
-// lower bound says that nobody knows a better one: the least is taken nearer to the upper one then.
+// The value of an extent, at least 1, and what part of a type's elements at its bounds that makes. Of a count
+// the lower bound says that nobody knows a better one: the least is taken nearer to the upper one then.
 double extent_at(const Dim& dim, Size size);
 double part_at(const Type& type, Size size);
 inline double usual_extent(const IntExpr& extent) {

@@ -79,7 +79,8 @@ std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const
   return merged;
 }
 
-// Whether the code of tiles follows what is summed: all of it, or one loop of single steps to where a run ends it.
+// Whether the code of tiles follows what is summed: all of it, or one loop of single steps to where a run
+// ends it.
 bool are_followed(const std::vector<DotGeometry::Contract>& contract, const Product& product) {
   bool varies = std::any_of(contract.begin(), contract.end(),
                             [](const DotGeometry::Contract& axis) { return !axis.steps.is_constant(); });

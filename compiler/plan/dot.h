@@ -42,8 +42,8 @@ struct DotGeometry {
   ContractionShape shape;
   int64_t flops = 0; // at the bounds
 
-  // Whether the operand with the columns lies at places that do not vary, and so can be packed: as many of them as a
-  // run has.
+  // Whether the operand with the columns lies at places that do not vary, and so can be packed: as many of
+  // them as a run has.
   bool has_static_columns() const;
   // Of the loops around the tiles, as shape.outer.
   std::vector<IntExpr> outer_extents() const;

@@ -52,8 +52,8 @@ struct PackedRegister {
   std::vector<int64_t> offsets; // of its lanes in the source, from `source` on; -1 where it has nothing
   int64_t point_stride = 0;     // in the packed constant, of transforms
 };
-// Emits the loops over all registers, of `lanes` lanes at most, and sets the parallel loop. `selected`: how many
-// parts a run has of those that boxes walk first; none: all.
+// Emits the loops over all registers, of `lanes` lanes at most, and sets the parallel loop. `selected`: how
+// many parts a run has of those that boxes walk first; none: all.
 void emit_packed_registers(kernel::Builder& builder, const Packing& packing, int lanes,
                            const std::function<void(const PackedRegister&)>& body,
                            const std::optional<IntExpr>& selected = std::nullopt);
