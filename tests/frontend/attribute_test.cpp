@@ -198,6 +198,23 @@ TEST_CASE("a decay of linear attention has a row per step") {
   CHECK(contains(imported.messages, "input 'decay' is f32[3,8], which does not split into 2 heads"));
 }
 
+TEST_CASE("values of linear attention have the steps that queries have") {
+  for (int64_t steps : {2, 4}) {
+    Model model;
+    model.opsets = {{"", 27}};
+    for (const char* name : {"q", "k"}) model.graph.inputs.push_back(value(name, F32, {1, 3, 8}));
+    model.graph.inputs.push_back(value("v", F32, {1, steps, 8}));
+    model.graph.outputs = {value("y", F32, {1, 3, 8})};
+    model.graph.nodes = {node("LinearAttention", {"q", "k", "v"}, {"y", "s"},
+                              {attribute("q_num_heads", 2), attribute("kv_num_heads", 2),
+                               attribute_text("update_rule", "linear")})};
+    Imported imported = import_model(model);
+    CHECK(imported.fault == Fault::Model);
+    INFO(imported.messages);
+    CHECK(contains(imported.messages, "wants f32[1,3,8]"));
+  }
+}
+
 TEST_CASE("attributes of the wrong kind end every importer that computes with them") {
   Message wrong = attribute_text("alpha", "one");
   for (const char* op : {"Celu", "Elu", "Selu", "HardSigmoid", "LeakyRelu", "ThresholdedRelu"})

@@ -57,13 +57,17 @@ std::optional<LinearHeads> read_linear_heads(NodeContext& node) {
   return heads;
 }
 
-// An input [batch, time, n] as f32 [batch, time, heads, n / heads].
-Value time_major_heads(NodeContext& node, int input, int64_t heads) {
+// An input [batch, time, n] as f32, of the batch and the steps that the queries have.
+Value with_own_width(NodeContext& node, int input) {
   Value x = node.input(input);
   const std::vector<Dim>& first = node.input(0).type().dims;
-  if (x.rank() == 3) x = with_extents(node, x, {first[0], first[1], x.type().dims[2]});
-  x = node.convert(x, DType::F32);
-  return split_heads(node, x, heads, node.input_label(input));
+  if (x && x.rank() == 3) x = input_with_extents(node, input, {first[0], first[1], x.type().dims[2]});
+  return node.convert(x, DType::F32);
+}
+
+// The same as [batch, time, heads, n / heads].
+Value time_major_heads(NodeContext& node, int input, int64_t heads) {
+  return split_heads(node, with_own_width(node, input), heads, node.input_label(input));
 }
 
 } // namespace
@@ -76,8 +80,7 @@ void import_linear_attention(NodeContext& node) {
   Value v = time_major_heads(node, 2, heads->kv_heads);
   Value decay = heads->gated ? time_major_heads(node, 4, heads->kv_heads) : Value{};
   Value beta;
-  if (heads->corrected && node.check_rank(5, 3))
-    beta = node.unsqueeze(node.convert(node.input(5), DType::F32), 3);
+  if (heads->corrected && node.check_rank(5, 3)) beta = node.unsqueeze(with_own_width(node, 5), 3);
   std::vector<Dim> state_dims{batch, Dim(heads->kv_heads), Dim(heads->key), Dim(heads->value)};
   Value state = node.has_input(3) ? node.convert(input_with_extents(node, 3, state_dims), DType::F32)
                                   : node.splat(DType::F32, state_dims, 0);
