@@ -168,16 +168,22 @@ private:
       return DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns, plan.product);
     };
     auto g = geometry();
-    auto is_reachable = [&] { return g && (can_stay(*g) || g->has_static_columns()); };
-    if (chooses && !in_blocks && !is_reachable()) { // of dims that vary, those of the other side may do
+    auto is_reachable = [&] { return g && (can_stay(*g, target_) || g->has_static_columns()); };
+    bool columns_vary = g && !g->column.extent.is_constant(); // those of the other side may not
+    if (chooses && !in_blocks && (!is_reachable() || columns_vary)) {
+      auto first = g;
+      bool was_reachable = is_reachable();
       plan.lhs_columns = !plan.lhs_columns;
       g = geometry();
+      bool is_better = is_reachable() && (!was_reachable || g->column.extent.is_constant());
+      if (!is_better) plan.lhs_columns = !plan.lhs_columns, g = first;
     }
     if (!g) return "register tiles do not cover it";
     bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
     if (g->word_steps > 1 && !vector_constant) return "words of integers are constants";
-    if (chooses) plan.unpacked = !vector_constant && can_stay(*g);
-    if (plan.unpacked && !can_stay(*g)) return "columns do not lie together as words: they are packed";
+    if (chooses) plan.unpacked = !vector_constant && can_stay(*g, target_);
+    if (plan.unpacked && !can_stay(*g, target_))
+      return "columns do not lie together as words: they are packed";
     if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
     g->shape.compact = context_.options.optimize_size;
     g->shape.looks_up_words = looks_up_words(*g);
@@ -197,13 +203,6 @@ private:
     set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
     plan.tiling.looks_up_words = g->shape.looks_up_words;
     return check_blocks(plan.tiling, *g);
-  }
-
-  // Whether columns can be read where they lie.
-  static bool can_stay(const DotGeometry& g) {
-    DType columns = g.columns.type.dtype;
-    bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
-    return g.column.stride == IntExpr(1) && is_word;
   }
 
   // The wider side goes into lanes; a constant side is packed for nothing at run time.

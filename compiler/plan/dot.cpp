@@ -37,10 +37,6 @@ bool is_covered(const Instruction& dot, const Type& result) {
          result.layout.is_plain() && dot.type().at_bound().num_elements() > 0;
 }
 
-bool are_static(const std::vector<Axis>& axes) {
-  return std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.extent.is_constant(); });
-}
-
 // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
 // rows.
 void set_rows(DotGeometry& g) {
@@ -121,7 +117,7 @@ bool DotGeometry::has_static_columns() const {
   auto lies_still = [](const Contract& axis) {
     return axis.steps.is_constant() && axis.column_stride.is_constant();
   };
-  return batch && batch->stride.is_constant() && column.stride.is_constant() &&
+  return batch && batch->stride.is_constant() && column.extent.is_constant() && column.stride.is_constant() &&
          std::all_of(contract.begin(), contract.end(), lies_still);
 }
 
@@ -142,12 +138,13 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   g.columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
   g.swapped = swapped;
   if (swapped) std::swap(g.rows, g.columns);
-  if (!are_static(g.columns.free)) return std::nullopt;
   auto column = as_one(g.columns.free);
   if (!column) return std::nullopt;
   g.column = *column;
+  bool varies = !g.column.extent.is_constant();
+  if (varies && (g.columns.free.size() != 1 || product.k_group() != 1)) return std::nullopt;
   set_rows(g);
-  g.shape.n = g.column.extent.value();
+  g.shape.n = g.column.extent.upper_bound();
   g.contract = merged_contract(g.rows, g.columns);
   if (!are_followed(g.contract, product)) return std::nullopt;
   if (product.k_group() > 1) put_neighbours_last(g.contract);
@@ -191,6 +188,41 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   if (g.word_steps > 1) g.shape.lane_bytes = 4;
   g.flops = 2 * dot.type().num_elements() * blocks * block;
   return g;
+}
+
+bool can_stay(const DotGeometry& g, const TargetInfo& target) {
+  DType columns = g.columns.type.dtype;
+  bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
+  bool reads_parts = target.has_masked_memory || (target.arch == Arch::X86_64 && target.vector_bits >= 256);
+  return g.column.stride == IntExpr(1) && is_word && (reads_parts || g.column.extent.is_constant());
+}
+
+bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target) {
+  constexpr int64_t kLeastRows = 4, kLeastColumns = 4;
+  if (is_blocked_dot(dot) || dot.type().dtype != DType::F32) return false;
+  for (int i = 0; i < 2; ++i)
+    if (dot.operand(i).dtype() != DType::F32) return false;
+  for (bool swapped : {false, true}) {
+    auto g = DotGeometry::of(dot, dot.type(), swapped, Product{});
+    if (g && (can_stay(*g, target) || g->has_static_columns())) return false;
+  }
+  const Attributes& a = dot.attributes();
+  DotOperand rows = make_operand(dot.operand(0).type(), a.ints("lhs_batch"), a.ints("lhs_contract")),
+             columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
+  if (extent_of(rows.free) < kLeastRows || extent_of(columns.free) < kLeastColumns) return false;
+  DotGeometry aligned;
+  aligned.columns.type = dot.operand(1).type();
+  int64_t varying = 0;
+  aligned.column = {1, 1};
+  for (const Axis& axis : columns.free) {
+    varying += !axis.extent.is_constant();
+    aligned.column.extent = aligned.column.extent * axis.extent;
+  }
+  bool one_column_dim = varying == 0 || columns.free.size() == 1;
+  bool one_loop =
+      columns.contract.size() == 1 || std::all_of(columns.contract.begin(), columns.contract.end(),
+                                                  [](const Axis& axis) { return axis.extent.is_constant(); });
+  return is_covered(dot, dot.type()) && one_column_dim && one_loop && can_stay(aligned, target);
 }
 
 } // namespace firn::plan

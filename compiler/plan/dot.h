@@ -4,6 +4,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/plan/contraction.h"
+#include "compiler/target/target_info.h"
 
 #include <optional>
 
@@ -55,8 +56,8 @@ struct DotGeometry {
   }
 
   // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain
-  // ones, columns or batches that lie unevenly. Batches and rows may vary, and what is summed where that is
-  // one loop over single steps; columns do not.
+  // ones, columns that lie unevenly. Batches and rows may vary; so may what is summed where that is one loop
+  // over single steps, and columns of one dim that are read where they lie.
   static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
                                        const Product& product);
 
@@ -65,5 +66,11 @@ private:
                                               const Product& product);
   void set_shape(const Product& product);
 };
+
+// Whether columns can be read where they lie: of as many as only a run knows, parts of vectors.
+bool can_stay(const DotGeometry& g, const TargetInfo& target);
+// Whether register tiles reach the columns of neither operand of a dot, but would those of the rhs if its free
+// dims lay last; and rows are enough to be worth that copy.
+bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target);
 
 } // namespace firn::plan

@@ -274,8 +274,8 @@ std::string convolution_of(const std::vector<std::string>& symbols, const Varyin
 
 } // namespace
 
-TEST_CASE("batches and what is summed vary in dots of computed operands", "[extents]") {
-  // The columns read where they lie, packed part by part, and of the other operand.
+TEST_CASE("every dim varies in dots of computed operands", "[extents]") {
+  // The columns read where they lie, packed part by part, and of the other operand; and as many as a run has.
   std::vector<std::map<std::string, int64_t>> values;
   for (int64_t b : {0, 1, 3})
     for (int64_t k : {0, 1, 2, 7, 33}) values.push_back({{"b", b}, {"k", k}});
@@ -290,6 +290,9 @@ TEST_CASE("batches and what is summed vary in dots of computed operands", "[exte
       {"f32[b,2,k,8]", "f32[b,2,21,8]", "[0, 1], [3], [0, 1], [3]", "f32[b,2,k,21]"},
       {"f32[b,2,21,8]", "f32[b,2,k,8]", "[0, 1], [3], [0, 1], [3]", "f32[b,2,21,k]"},
       {"f32[b,2,9,k]", "f32[b,k,2,16]", "[0, 1], [3], [0, 2], [1]", "f32[b,2,9,16]"},
+      {"f32[b,k,16]", "f32[b,16,k]", "[0], [2], [0], [1]", "f32[b,k,k]"},
+      {"f32[b,k,k]", "f32[b,k,k]", "[0], [2], [0], [1]", "f32[b,k,k]"},
+      {"f32[b,k,2,8]", "f32[b,k,2,8]", "[0, 2], [3], [0, 2], [3]", "f32[b,2,k,k]"},
   };
   for (const Dots& c : cases) {
     INFO(c.x << " " << c.y);

@@ -49,6 +49,7 @@ public:
     edge_tiling_ = rest_tilings_.size() > 1 ? rest_tilings_[1] : tiling;
     edge_tiling_.tile.rows = 1;
     if (spec.sums_in_memory) spec.sums_in_memory->elements = tiling.sum_tiles * largest_tile(spec, tiling);
+    if (spec.edge_columns) spec.edge_columns->sums_in_memory->elements = largest_tile(spec, tiling);
   }
 
   void emit() {
@@ -206,8 +207,25 @@ private:
     position.row = tile.row;
     if (tile.at_edge)
       return emit_register_tile(b_, spec_.edge_rows->spec, edge_tiling_, position, tile.rows, vectors);
+    if (!spec_.edge_columns) return emit_tile_by(spec_, position, tile, vectors);
+    const ContractionSpec& edge = *spec_.edge_columns;
+    IntExpr first = position.column_vector * tiling_.tile.lanes, end = first + vectors * tiling_.tile.lanes;
+    auto emit_by = [&](const ContractionSpec& spec) {
+      return [&] { return emit_tile_by(spec, position, tile, vectors), std::vector<Register>{}; };
+    };
+    auto compare = [&](kernel::Predicate predicate, const IntExpr& column) {
+      return b_.compare(kernel::OpKind::SCmp, predicate, b_.index(column), b_.index(*edge.columns_end));
+    };
+    b_.if_then_else(compare(kernel::Predicate::Le, end), emit_by(spec_), [&] {
+      b_.if_then_else(compare(kernel::Predicate::Lt, first), emit_by(edge),
+                      [] { return std::vector<Register>{}; });
+      return std::vector<Register>{};
+    });
+  }
+
+  void emit_tile_by(const ContractionSpec& spec, TilePosition& position, const Tile& tile, int vectors) {
     bool is_rest = tile.rows < tiling_.tile.rows && !rest_tilings_.empty();
-    emit_register_tile(b_, spec_, is_rest ? rest_tilings_[static_cast<size_t>(tile.rows)] : tiling_, position,
+    emit_register_tile(b_, spec, is_rest ? rest_tilings_[static_cast<size_t>(tile.rows)] : tiling_, position,
                        tile.rows, vectors);
   }
 

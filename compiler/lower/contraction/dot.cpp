@@ -69,10 +69,27 @@ public:
     // Between parts sums are stored as they are, straight where they are vectors.
     bool in_memory = part_.is_last() || plan_.sums == plan::SumsIn::TileRegisters;
     if (in_memory) spec.sums_in_memory = binding_.sums_in_memory;
+    if (!g_.column.extent.is_constant()) spec.edge_columns = edge_columns(spec);
     return spec;
   }
 
 private:
+  std::shared_ptr<const ContractionSpec> edge_columns(const ContractionSpec& whole) const {
+    auto spec = std::make_shared<ContractionSpec>(whole);
+    spec->columns_end = g_.column.extent;
+    spec->vector = [code = *this](Builder& b, const TilePosition& at, int vector,
+                                  const std::vector<IntExpr>& k) {
+      return code.load_columns(b, at, vector, k, /*ends=*/true);
+    };
+    spec->store_column = [code = *this](Builder& b, const TilePosition& at, const IntExpr& column,
+                                        Register sum) {
+      auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
+      code.finish_each_lane(b, {at.outer.begin(), batch_end}, code.rows_at(at, 0), column, 1, 1, sum);
+    };
+    spec->sums_in_memory = std::make_shared<SumsArray>();
+    return spec;
+  }
+
   static IntExpr offset(const std::vector<plan::Axis>& axes, const std::vector<IntExpr>& index) {
     IntExpr sum = 0;
     for (size_t i = 0; i < axes.size(); ++i) sum = sum + index[i] * axes[i].stride;
@@ -103,15 +120,19 @@ private:
   }
 
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
-  Register load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+  Register load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k,
+                        bool ends = false) const {
     IntExpr first = (at.column_vector + vector) * lanes_;
     IntExpr place = offset(g_.columns.batch, at.outer) + first + steps_.first * g_.contract[0].column_stride;
     for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
     kernel::MachineType type = sum_.with_lanes(lanes_);
-    int64_t columns = g_.shape.n;
-    if (first.upper_bound() + lanes_ <= columns) return b.load(type, binding_.vector, place);
-    return b.load_masked(type, binding_.vector, place,
-                         b.lane_mask(lanes_, min(lanes_, IntExpr(columns) - first)), b.constant(type, 0));
+    const IntExpr& columns = g_.column.extent;
+    bool varies = !columns.is_constant();
+    if (varies ? !ends : first.upper_bound() + lanes_ <= columns.value())
+      return b.load(type, binding_.vector, place);
+    IntExpr count = min(lanes_, columns - first);
+    return b.load_masked(type, binding_.vector, place, b.lane_mask(lanes_, varies ? max(count, 0) : count),
+                         b.constant(type, 0));
   }
 
   Register load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
@@ -158,12 +179,7 @@ private:
     return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector,
                                           Register sum, int valid) {
       auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
-      Index batch(at.outer.begin(), batch_end), rows(batch_end, at.outer.end());
-      IntExpr row_index = at.row + row;
-      if (code.g_.rows_as_one)
-        append_unflattened(rows, code.g_.rows.free, row_index);
-      else
-        rows.push_back(row_index);
+      Index batch(at.outer.begin(), batch_end), rows = code.rows_at(at, row);
       // Lanes run along the last column dim; evenly lying dims before it are crossed lane by lane.
       Index columns;
       IntExpr column = (at.column_vector + vector) * lanes;
@@ -181,6 +197,16 @@ private:
       code.finish_each_lane(b, batch, rows, column, lanes, valid, sum);
       return sum;
     };
+  }
+
+  // The index of a row among the free dims of its operand.
+  Index rows_at(const TilePosition& at, int row) const {
+    Index rows(at.outer.begin() + static_cast<std::ptrdiff_t>(g_.rows.batch.size()), at.outer.end());
+    if (g_.rows_as_one)
+      append_unflattened(rows, g_.rows.free, at.row + row);
+    else
+      rows.push_back(at.row + row);
+    return rows;
   }
 
   // Sums between parts, row by row with whole vectors.

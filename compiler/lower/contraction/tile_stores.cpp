@@ -13,13 +13,34 @@ constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
 
 void TileStores::store(const TilePosition& position, int rows, int vectors,
                        const std::vector<Register>& sums) {
+  if (spec_.columns_end) {
+    put_in_memory(rows * vectors, sums);
+    return store_columns(position, rows, vectors);
+  }
   if (!spec_.sums_in_memory || rows * vectors <= kStraightStores)
     return store_totals(position, store_rows(position, rows, vectors, sums));
+  put_in_memory(rows * vectors, sums);
+  store_totals(position, store_in_loop(position, rows, vectors, 0, /*adds_initial=*/false));
+}
+
+void TileStores::put_in_memory(int count, const std::vector<Register>& sums) {
   int memory = sums_in_memory();
-  for (int i = 0; i < rows * vectors; ++i)
+  for (int i = 0; i < count; ++i)
     b_.store(sums[static_cast<size_t>(i)], memory, i * groups_.lanes,
              groups_.lanes * kernel::scalar_bytes(spec_.element.scalar));
-  store_totals(position, store_in_loop(position, rows, vectors, 0, /*adds_initial=*/false));
+}
+
+void TileStores::store_columns(TilePosition position, int rows, int vectors) {
+  int memory = sums_in_memory();
+  int64_t width = int64_t{vectors} * groups_.lanes;
+  IntExpr first_row = position.row, first = position.column_vector * groups_.lanes;
+  b_.loop(0, rows, 1, [&](const IntExpr& row) {
+    position.row = first_row + row;
+    b_.loop(0, min(*spec_.columns_end - first, width), 1, [&](const IntExpr& column) {
+      Register sum = b_.load(spec_.element, memory, row * width + column);
+      spec_.store_column(b_, position, first + column, sum);
+    });
+  });
 }
 
 void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
@@ -80,6 +101,7 @@ TileStores::Totals TileStores::store_in_loop(TilePosition position, int rows, in
 }
 
 int TileStores::valid_lanes(const TilePosition& position, int vector) const {
+  if (spec_.edge_columns) return groups_.lanes; // others are at the edge
   int64_t rest = spec_.shape.n % groups_.lanes;
   if (rest == 0) return groups_.lanes;
   IntExpr last = position.column_vector + vector;

@@ -29,6 +29,9 @@ private:
   Totals store_in_loop(TilePosition position, int rows, int vectors, const IntExpr& first_sum,
                        bool adds_initial);
   kernel::Register store(const TilePosition& position, int row, int vector, kernel::Register sum);
+  void put_in_memory(int count, const std::vector<kernel::Register>& sums);
+  // Column by column, as many as there are.
+  void store_columns(TilePosition position, int rows, int vectors);
   int valid_lanes(const TilePosition& position, int vector) const;
 
   kernel::Builder& b_;
