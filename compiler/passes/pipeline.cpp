@@ -48,6 +48,8 @@ constexpr PassStep kSteps[] = {
     {"assign-layouts", true,
      "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
+    {"align-columns", true,
+     "behind fuse-attention, whose products stay as they are; before fusion, which joins what it makes"},
     {"form-fusions", true, "last but for what joins fusions: other passes do not look inside"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},
