@@ -69,8 +69,8 @@ private:
 
 // Whether columns can be read where they lie: of as many as only a run knows, parts of vectors.
 bool can_stay(const DotGeometry& g, const TargetInfo& target);
-// Whether register tiles reach the columns of neither operand of a dot, but would those of the rhs if its free
-// dims lay last; and rows are enough to be worth that copy.
+// Whether register tiles reach the columns of neither operand of a dot, but would those of the rhs if its
+// free dims lay last; and rows are enough to be worth that copy.
 bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target);
 
 } // namespace firn::plan
