@@ -190,11 +190,15 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   return g;
 }
 
+static bool reads_parts_of_vectors(const TargetInfo& target) {
+  return target.has_masked_memory || (target.arch == Arch::X86_64 && target.vector_bits >= 256);
+}
+
 bool can_stay(const DotGeometry& g, const TargetInfo& target) {
   DType columns = g.columns.type.dtype;
   bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
-  bool reads_parts = target.has_masked_memory || (target.arch == Arch::X86_64 && target.vector_bits >= 256);
-  return g.column.stride == IntExpr(1) && is_word && (reads_parts || g.column.extent.is_constant());
+  return g.column.stride == IntExpr(1) && is_word &&
+         (g.column.extent.is_constant() || reads_parts_of_vectors(target));
 }
 
 bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target) {
@@ -210,19 +214,13 @@ bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target) {
   DotOperand rows = make_operand(dot.operand(0).type(), a.ints("lhs_batch"), a.ints("lhs_contract")),
              columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
   if (extent_of(rows.free) < kLeastRows || extent_of(columns.free) < kLeastColumns) return false;
-  DotGeometry aligned;
-  aligned.columns.type = dot.operand(1).type();
-  int64_t varying = 0;
-  aligned.column = {1, 1};
-  for (const Axis& axis : columns.free) {
-    varying += !axis.extent.is_constant();
-    aligned.column.extent = aligned.column.extent * axis.extent;
-  }
-  bool one_column_dim = varying == 0 || columns.free.size() == 1;
-  bool one_loop =
-      columns.contract.size() == 1 || std::all_of(columns.contract.begin(), columns.contract.end(),
-                                                  [](const Axis& axis) { return axis.extent.is_constant(); });
-  return is_covered(dot, dot.type()) && one_column_dim && one_loop && can_stay(aligned, target);
+  auto are_static = [](const std::vector<Axis>& axes) {
+    return std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.extent.is_constant(); });
+  };
+  bool reaches_columns =
+      are_static(columns.free) || (columns.free.size() == 1 && reads_parts_of_vectors(target));
+  bool one_loop = columns.contract.size() == 1 || are_static(columns.contract);
+  return is_covered(dot, dot.type()) && reaches_columns && one_loop;
 }
 
 } // namespace firn::plan

@@ -253,7 +253,7 @@ void import_top_k(NodeContext& node) {
   }
   // More than there are end a run, or than there is room for, as fewer than none do.
   Value there = smaller(node, node.dim_size(node.input(0), *axis), node.scalar_int(DType::I64, *most));
-  count = node.op(Opcode::Clamp, {node.scalar_int(DType::I64, 0), count, there}, {{"checked", true}});
+  count = within_bounds(node, node.scalar_int(DType::I64, 0), count, there);
   Value places = first_rows(node, node.iota(DType::I64, {kept}, 0), 0, count);
   for (int i = 0; places && i < 2; ++i)
     node.set_output(i, node.op(Opcode::Gather, {made->result(i), places}, {{"axis", int64_t{*axis}}}));

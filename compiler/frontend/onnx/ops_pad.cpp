@@ -143,7 +143,7 @@ void pad_by_values(NodeContext& node, const std::vector<int>& axes, Value value)
     if (!most) return std::nullopt;
     *most = std::clamp(*most, -limit, limit);
     Value least = node.scalar_int(DType::I64, -limit), largest = node.scalar_int(DType::I64, *most);
-    pad = node.op(Opcode::Clamp, {least, pad, largest}, {{"checked", true}});
+    pad = within_bounds(node, least, pad, largest);
     return most;
   };
   for (size_t i = 0; i < n && x; ++i) {

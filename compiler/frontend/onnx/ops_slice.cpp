@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/symbolic_elements.h"
 
@@ -187,7 +188,7 @@ void slice_at_value(NodeContext& node, Value start, int axis) {
   Value place = node.convert(node.reshape(start, {}), DType::I64), extent = node.dim_size(x, axis);
   // From the end; of -1 the end is 0, which is before it.
   place = node.select(node.compare("lt", place, number(-1)), add(node, place, extent), place);
-  place = node.op(Opcode::Clamp, {number(0), place, subtract(node, extent, number(1))}, {{"checked", true}});
+  place = within_bounds(node, number(0), place, subtract(node, extent, number(1)));
   if (node.failed()) return;
   if (!x.type().is_static())
     return node.set_output(

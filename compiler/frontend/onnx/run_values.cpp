@@ -181,7 +181,11 @@ std::string bounding_advice(const std::string& name) {
 }
 
 Value within_bound(NodeContext& node, Value value, int64_t most) {
-  return node.op(Opcode::Clamp, {number(node, 0), value, number(node, most)}, {{"checked", true}});
+  return within_bounds(node, number(node, 0), value, number(node, most));
+}
+
+Value within_bounds(NodeContext& node, Value least, Value value, Value most) {
+  return node.op(Opcode::Clamp, {least, value, most}, {{"checked", true}});
 }
 
 std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most) {
@@ -200,7 +204,7 @@ Value extent_value(NodeContext& node, const Dim& dim) {
 }
 
 Value same_value(NodeContext& node, Value value, Value wanted) {
-  return node.op(Opcode::Clamp, {wanted, value, wanted}, {{"checked", true}});
+  return within_bounds(node, wanted, value, wanted);
 }
 
 Value where_equal(NodeContext& node, Value x, Value value, Value wanted) {

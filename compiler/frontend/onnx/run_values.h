@@ -16,6 +16,8 @@ std::string bounding_advice(const std::string& name);
 
 // The i64 scalar, of which one outside [0, most] ends the run.
 Value within_bound(NodeContext& node, Value value, int64_t most);
+// The same of values [least, most].
+Value within_bounds(NodeContext& node, Value least, Value value, Value most);
 // The same as an extent.
 std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most);
 
