@@ -23,6 +23,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/element_code.h"
 #include "compiler/plan/fused_spatial_sum.h"
 
 #include <algorithm>
@@ -92,10 +93,10 @@ Role movement_role(const Instruction& producer, bool repeated) {
                                                                                        : Role::None;
   }
   case Opcode::Gather: {
-    bool of_rows =
-        producer.attributes().integer("axis") + producer.operand(1).rank() < producer.type().rank();
-    bool keeps_vectors = gathers_blocks(producer) ||
-                         (of_rows && is_plain_movement(producer) && has_long_rows(producer.type()));
+    // Rows, or elements that vectors have lanes for.
+    bool keeps_vectors =
+        gathers_blocks(producer) ||
+        (producer.operand(1).rank() > 0 && is_plain_movement(producer) && has_long_rows(producer.type()));
     return keeps_vectors && !repeated ? Role::Producer : Role::None;
   }
   default: return Role::None;
@@ -123,11 +124,18 @@ bool is_as_cheap_as_loading(const Instruction& instruction) {
                      [&](const Instruction* user) { return user != &instruction; });
 }
 
+// What is narrowed there halves the lanes of all else that a vector holds.
+bool is_cheap_to_repeat(const Instruction& instruction) {
+  bool narrows = instruction.is(Opcode::Convert) && plan::value_bits(instruction.operand(0).dtype()) >
+                                                        plan::value_bits(instruction.type().dtype);
+  return has_trait(instruction.opcode(), Cheap) && !narrows;
+}
+
 // `repeated`: more of its elements would be computed than there are.
 Role role_of(const Instruction& producer, bool repeated) {
   if (producer.num_results() != 1 || !has_fusible_type(producer.type())) return Role::None;
   if (!is_elementwise(producer.opcode())) return movement_role(producer, repeated);
-  bool joins = is_fusible_elementwise(producer) && (!repeated || has_trait(producer.opcode(), Cheap));
+  bool joins = is_fusible_elementwise(producer) && (!repeated || is_cheap_to_repeat(producer));
   if (joins && !repeated && is_as_cheap_as_loading(producer)) return Role::Free;
   return joins ? Role::Producer : Role::None;
 }

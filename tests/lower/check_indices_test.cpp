@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace firn;
@@ -83,6 +84,32 @@ TEST_CASE("an index out of range ends a checked run", "[lower]") {
       CHECK(y[place * 40] == (wrong < 0 ? 0.0f : 160.0f));
     }
   CHECK(checked.run({0, 1, 2}, x, y) == kOk); // a run that failed leaves nothing behind
+}
+
+TEST_CASE("an index out of range is clamped in its own lane", "[lower]") {
+  for (const char* dtype : {"i64", "i32"}) {
+    std::string type = std::string(dtype) + "[11]";
+    CheckedModel model(
+        "module @m { func @main(%i: i64[11], %x: f32[2,5]) -> (f32[2,11]) { %c = convert %i {to = " +
+            std::string(dtype) + "} : " + type + " %j = copy %c : " + type +
+            " %y = gather %x, %j {axis = 1} : f32[2,11] return %y } }",
+        false);
+    std::vector<int64_t> good(11, 2);
+    for (int64_t wrong : {int64_t{5}, int64_t{-6}, int64_t{INT32_MAX}, int64_t{INT32_MIN}, INT64_MAX,
+                          INT64_MIN, int64_t{1} << 32, (int64_t{1} << 32) + 3, -(int64_t{1} << 32) - 1})
+      for (size_t lane = 0; lane < 11; ++lane) {
+        std::vector<int64_t> indices = good;
+        indices[lane] = wrong;
+        std::vector<float> x(10), y(22);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+        CHECK(model.run(indices, x, y) == kOk);
+        int64_t seen = std::string(dtype) == "i32" ? static_cast<int32_t>(wrong) : wrong;
+        int64_t place = std::clamp<int64_t>(seen < 0 ? seen + 5 : seen, 0, 4);
+        for (size_t k = 0; k < 11; ++k)
+          for (size_t row : {0u, 1u})
+            CHECK(y[row * 11 + k] == x[row * 5 + static_cast<size_t>(k == lane ? place : 2)]);
+      }
+  }
 }
 
 TEST_CASE("every op with indices checks them", "[lower]") {

@@ -126,6 +126,22 @@ TEST_CASE("gathers follow extents", "[extents]") {
   expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %i: i64[n,m]",
                               "    %r = gather_elements %x, %i {axis = 1} : f32[n,m]", "f32[n,m]"),
                     {.ranges = {{"i", {-1, 0}}}, .extents = values});
+  // In lanes: along rows, and of columns whose elements lie as far apart as rows are long.
+  std::vector<std::map<std::string, int64_t>> filled;
+  for (auto& each : values)
+    if (each.at("n") > 0 && each.at("m") > 0) filled.push_back(each);
+  for (std::string indices : {"i64", "u32"}) {
+    double least = indices == "i64" ? -1 : 0;
+    expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %i: " + indices + "[19]",
+                                "    %r = gather %x, %i {axis = 1} : f32[n,19]", "f32[n,19]"),
+                      {.ranges = {{"i", {least, 0}}}, .extents = filled});
+    expect_everywhere(module_of(kSymbols, "%x: f32[n,13], %i: " + indices + "[m]",
+                                "    %r = gather %x, %i {axis = 1} : f32[n,m]", "f32[n,m]"),
+                      {.ranges = {{"i", {least * 13, 12}}}, .extents = values});
+    expect_everywhere(module_of(kSymbols, "%x: f32[4,m], %i: " + indices + "[n,m]",
+                                "    %r = gather_elements %x, %i {axis = 0} : f32[n,m]", "f32[n,m]"),
+                      {.ranges = {{"i", {least * 4, 3}}}, .extents = values});
+  }
   expect_everywhere(
       module_of(kSymbols, "%x: f32[m,3,7], %i: i64[n,2]", "    %r = gather_nd %x, %i : f32[n,7]", "f32[n,7]"),
       {.ranges = {{"i", {-1, 0}}},

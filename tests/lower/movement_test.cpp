@@ -238,6 +238,36 @@ TEST_CASE("gathers", "[lower]") {
                  "f32[1,11,2,9]", blocks);
 }
 
+TEST_CASE("gathered elements lie side by side in vectors", "[lower]") {
+  std::vector<std::string> cpus = runnable_cpus();
+  cpus.push_back("cortex-a72");
+  auto expect = [&](const std::string& x, const std::string& i, const std::string& op, const std::string& y,
+                    Range range = {-7, 6}) {
+    expect_lowered("%x: " + x + ", %i: " + i, "%r = " + op + " : " + y, y,
+                   {.tolerance = 0, .ranges = {{"i", range}}, .cpus = cpus});
+  };
+  for (std::string type : {"f32", "f64", "i64", "i32", "i16", "u8", "f16", "bf16", "bool"})
+    expect(type + "[3,7]", "i64[37]", "gather %x, %i {axis = 1}", type + "[3,37]");
+  for (std::string type : {"i8", "i16", "i32"})
+    expect("f32[3,7]", type + "[21]", "gather %x, %i {axis = 1}", "f32[3,21]");
+  for (std::string type : {"u8", "u16", "u32", "u64"})
+    expect("f32[3,7]", type + "[21]", "gather %x, %i {axis = 1}", "f32[3,21]", {0, 6});
+  // Few elements, indices of two dims, columns of a matrix, and elements of the lanes' own columns.
+  for (std::string n : {"1", "2", "5", "8"})
+    expect("f32[2,7]", "i64[" + n + "]", "gather %x, %i {axis = 1}", "f32[2," + n + "]");
+  expect("f32[3,7]", "i32[5,9]", "gather %x, %i {axis = 1}", "f32[3,5,9]");
+  expect("f32[7,3]", "i32[19]", "gather %x, %i {axis = 0}", "f32[19,3]");
+  expect("f32[7,1]", "i32[19]", "gather %x, %i {axis = 0}", "f32[19,1]");
+  expect("f32[7,19]", "i64[5,19]", "gather_elements %x, %i {axis = 0}", "f32[5,19]");
+  expect("f32[4,7]", "i64[4,19]", "gather_elements %x, %i {axis = 1}", "f32[4,19]");
+  expect("f32[2,7,5]", "i32[2,9,5]", "gather_elements %x, %i {axis = 1}", "f32[2,9,5]");
+  // Known places, all of which lie inside, and some that count from the end.
+  for (std::string places : {"[6, 0, 1, 1, 2, 3, 5, 4, 0, 2, 6]", "[6, -7, 1, 1, 2, 3, 5, 4, 0, 2, -1]"})
+    expect_lowered("%x: f32[3,7]",
+                   "%i = constant " + places + " : i64[11] %r = gather %x, %i {axis = 1} : f32[3,11]",
+                   "f32[3,11]", {.tolerance = 0, .cpus = cpus});
+}
+
 TEST_CASE("iota and bit casts", "[lower]") {
   expect_lowered("", "%r = iota {dim = 1} : f32[3,19]", "f32[3,19]", kExact);
   expect_lowered("", "%r = iota {dim = 0} : i64[19]", "i64[19]", kExact);

@@ -123,7 +123,7 @@ Value pad_varying(NodeContext& node, Value x, const std::string& mode, int dim, 
     excess = add(node, excess, subtract(node, within_bound(node, last, INT64_MAX), last));
     place = add(node, repeated_places(node, mode, place, larger(node, left, one)), lost);
   }
-  return node.op(Opcode::Gather, {x, add(node, place, excess)}, {{"axis", int64_t{dim}}});
+  return gather_inside(node, x, dim, add(node, place, excess));
 }
 
 // Pads of which no attribute says the numbers: made of dims, or of the run.

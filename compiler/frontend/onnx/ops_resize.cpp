@@ -31,14 +31,7 @@ Value pick(NodeContext& node, Value x, int axis, const Ints& indices) {
     repeats = repeats && indices[static_cast<size_t>(i)] == i / factor;
     strided = strided && indices[static_cast<size_t>(i)] == indices[0] + i * stride;
   }
-  if (repeats) {
-    std::vector<Dim> dims = x.type().dims, result = dims;
-    Ints map;
-    for (int i = 0; i < x.rank(); ++i) map.push_back(i <= axis ? i : i + 1);
-    dims.insert(dims.begin() + axis + 1, Dim(factor));
-    result[static_cast<size_t>(axis)] = Dim(count);
-    return node.reshape(node.broadcast_in_dim(x, dims, map), result);
-  }
+  if (repeats) return repeated(node, x, axis, factor, Dim(count));
   if (!strided) return node.op(Opcode::Gather, {x, node.constant_ints(indices)}, {{"axis", int64_t{axis}}});
   Ints starts(static_cast<size_t>(x.rank()), 0), limits, strides(starts.size(), 1);
   for (const Dim& dim : x.type().dims) limits.push_back(dim.is_static() ? dim.value() : -1);
@@ -129,6 +122,19 @@ struct AxisPlans {
   std::vector<VaryingResize> varying;
 };
 
+// Elements within a row are the dearest to take: while there are few rows.
+std::vector<VaryingResize> cheapest_order(Value x, std::vector<VaryingResize> axes) {
+  auto extent = [&](const VaryingResize& axis) {
+    return x.type().dims[static_cast<size_t>(axis.axis)].extent.upper_bound();
+  };
+  auto within_rows = [&](const VaryingResize& axis) { return axis.axis + 1 == x.rank(); };
+  bool grows = std::any_of(axes.begin(), axes.end(), [&](const VaryingResize& axis) {
+    return !within_rows(axis) && axis.output.extent.upper_bound() > extent(axis);
+  });
+  if (grows) std::stable_partition(axes.begin(), axes.end(), within_rows);
+  return axes;
+}
+
 // Interpolation of narrow floats and of integers runs in f32 and rounds at the end; integers are truncated
 // and saturate. Antialiased integers are settled after every axis, the innermost first, as images are in
 // PyTorch and ONNX Runtime.
@@ -161,7 +167,7 @@ void resize(NodeContext& node, const ResizeForm& form, AxisPlans plans) {
     if (settles) x = settle(node, x, dtype);
   }
   resample();
-  for (const VaryingResize& axis : plans.varying)
+  for (const VaryingResize& axis : x ? cheapest_order(x, plans.varying) : plans.varying)
     if (x) x = resize_varying(node, x, form, axis);
   if (wide && x)
     x = is_integer(dtype) ? node.op(Opcode::Convert, {x}, {{"to", dtype}, {"saturate", true}})

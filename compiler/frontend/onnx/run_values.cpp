@@ -219,6 +219,10 @@ Value where_equal(NodeContext& node, Value x, Value value, Value wanted) {
   return node.reshape(node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{0}}}), dims);
 }
 
+Value gather_inside(NodeContext& node, Value x, int axis, Value places) {
+  return node.op(Opcode::Gather, {x, node.convert(places, DType::U32)}, {{"axis", int64_t{axis}}});
+}
+
 std::optional<Values> scalars_of(NodeContext& node, int input, int64_t most) {
   if (!node.check_vector(input)) return std::nullopt;
   Value vector = node.convert(node.input(input), DType::I64);

@@ -28,6 +28,10 @@ Value same_value(NodeContext& node, Value value, Value wanted);
 // x, of which a run ends where the i64 scalar `value` is another than `wanted`.
 Value where_equal(NodeContext& node, Value x, Value value, Value wanted);
 
+// Elements of x along the axis at i64 `places`, all of which lie inside, or the run ends: kernels need not
+// count from the end, nor in 64 bits.
+Value gather_inside(NodeContext& node, Value x, int axis, Value places);
+
 // The elements of an input that is a vector of integers, no more than `most`, each as an i64 scalar; nothing
 // after a failure.
 std::optional<Values> scalars_of(NodeContext& node, int input, int64_t most = kMaxRank * 2);

@@ -44,7 +44,7 @@ private:
 
   Value gathered(const Term& at) {
     Term inside = at.op(Opcode::Maximum, at.like(0)).op(Opcode::Minimum, extent_ - 1.0);
-    return node_.op(Opcode::Gather, {x_, inside.value()}, {{"axis", int64_t{axis_}}});
+    return gather_inside(node_, x_, axis_, inside.value());
   }
 
   // Of a tap at a distance of `first` - ratio from the place, f64[output].
@@ -136,6 +136,24 @@ private:
   Dim output_;
 };
 
+// Whether every element of the axis stands just so often in a row, whatever the extent: places that follow
+// from their number and the scale alone.
+bool repeats(const ResizeForm& form, const IntExpr& input, const VaryingResize& resize, int64_t factor) {
+  bool known = resize.scale ? *resize.scale == static_cast<float>(factor) : !resize.common_scale;
+  bool by_scale = form.coordinates == "asymmetric" || form.coordinates == "half_pixel" ||
+                  form.coordinates == "tf_half_pixel_for_nn";
+  if (!known || !by_scale || form.mode != ResizeMode::Nearest || input * factor != resize.output.extent)
+    return false;
+  AxisResize most{.input = input.upper_bound(),
+                  .output = input.upper_bound() * factor,
+                  .scale = static_cast<float>(factor)};
+  most.length = static_cast<float>(most.output);
+  Taps taps = make_taps(form, most);
+  for (size_t i = 0; i < taps.indices.size(); ++i)
+    if (taps.indices[i] != static_cast<int64_t>(i) / factor) return false;
+  return true;
+}
+
 int64_t scaled_in_f32(int64_t extent, float scale) {
   return static_cast<int64_t>(static_cast<float>(extent) * scale);
 }
@@ -162,6 +180,15 @@ std::optional<std::pair<int64_t, int64_t>> fraction_like(float scale, int64_t le
 
 } // namespace
 
+Value repeated(NodeContext& node, Value x, int axis, int64_t factor, const Dim& output) {
+  std::vector<Dim> dims = x.type().dims, result = dims;
+  Ints map;
+  for (int i = 0; i < x.rank(); ++i) map.push_back(i <= axis ? i : i + 1);
+  dims.insert(dims.begin() + axis + 1, Dim(factor));
+  result[static_cast<size_t>(axis)] = output;
+  return node.reshape(node.broadcast_in_dim(x, dims, map), result);
+}
+
 Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output) {
   int64_t support = form.mode == ResizeMode::Cubic ? 2 : 1;
   IntExpr stretched = ceil_div(input.extent * support, max(output.extent, 1));
@@ -181,6 +208,10 @@ std::optional<Dim> scaled_extent(NodeContext& node, Value x, int axis, float sca
 }
 
 Value resize_varying(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize) {
+  const IntExpr& extent = x.type().dims[static_cast<size_t>(resize.axis)].extent;
+  int64_t factor = resize.output.extent.upper_bound() / std::max<int64_t>(extent.upper_bound(), 1);
+  if (factor > 1 && repeats(form, extent, resize, factor))
+    return repeated(node, x, resize.axis, factor, resize.output);
   return VaryingAxis(node, x, form, resize).resized();
 }
 

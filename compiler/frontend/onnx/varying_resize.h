@@ -20,6 +20,9 @@ std::optional<Dim> scaled_extent(NodeContext& node, Value x, int axis, float sca
 // How many elements a filter that antialiases may take from beyond an edge, at most.
 Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output);
 
+// x with every element `factor` times in a row along the axis, which that makes `output` long.
+Value repeated(NodeContext& node, Value x, int axis, int64_t factor, const Dim& output);
+
 // `x` with one axis resized, in the dtype of x, which is a float unless the mode is nearest. The form does
 // not crop.
 Value resize_varying(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize);

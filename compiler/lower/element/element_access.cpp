@@ -142,15 +142,30 @@ private:
 
 } // namespace
 
-kernel::Register load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
-                         const Lanes& lanes) {
-  if (is_packed(dtype)) return PackedLoad(builder, buffer, dtype).load(offset, lanes);
-  kernel::Register raw = load_raw(builder, buffer, memory_scalar(dtype), offset, lanes);
+namespace {
+
+// What memory holds of elements, as code computes with them.
+kernel::Register computed_with(Builder& builder, DType dtype, kernel::Register raw) {
   if (dtype == DType::Bool)
     return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw,
                            builder.constant_int(builder.type(raw), 0));
   if (dtype == DType::F16 || dtype == DType::BF16) return builder.cast(OpKind::FExt, raw, Scalar::F32);
   return raw;
+}
+
+} // namespace
+
+kernel::Register load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
+                         const Lanes& lanes) {
+  if (is_packed(dtype)) return PackedLoad(builder, buffer, dtype).load(offset, lanes);
+  return computed_with(builder, dtype, load_raw(builder, buffer, memory_scalar(dtype), offset, lanes));
+}
+
+kernel::Register gather_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
+                           kernel::Register places) {
+  FIRN_CHECK(!is_packed(dtype), "elements of less than a byte, gathered");
+  kernel::MachineType type{memory_scalar(dtype), builder.type(places).lanes};
+  return computed_with(builder, dtype, builder.gather(type, buffer, offset, places));
 }
 
 void store_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,

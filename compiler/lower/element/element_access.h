@@ -32,6 +32,9 @@ kernel::Register load_at(kernel::Builder& builder, int buffer, DType dtype, cons
                          const Lanes& lanes);
 void store_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
               kernel::Register value);
+// An element for each of the `places`, i32 lanes added to the offset.
+kernel::Register gather_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset,
+                           kernel::Register places);
 // Reads a tensor as load_element does, but no memory outside it: lanes from `valid` on, and those whose index
 // lies outside when the code runs, hold anything.
 kernel::Register load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,

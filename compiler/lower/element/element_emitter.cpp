@@ -354,6 +354,7 @@ void RegionLeaves::bind_to(ElementEmitter& emitter) const {
         kernel::Register offsets = builder->cast(OpKind::ZExt, bytes, kernel::Scalar::I32);
         return builder->gather(builder->type(bytes), entry.buffer, 0, offsets);
       });
+    emitter.bind_memory(entry.value, entry.type, entry.buffer);
     emitter.bind(entry.value, [builder = builder_, entry](const Index& index, const Lanes& lanes) {
       return load_element(*builder, entry.buffer, entry.type, index, lanes);
     });
@@ -367,6 +368,7 @@ void RegionLeaves::bind_recording(kernel::Builder& builder, ElementEmitter& emit
       emitter.bind_table(entry.value, [&builder](kernel::Register bytes) {
         return builder.emit(OpKind::Constant, {}, builder.type(bytes));
       });
+    emitter.bind_memory(entry.value, entry.type, entry.buffer);
     emitter.bind(entry.value, [&builder, record, entry](const Index& index, const Lanes& lanes) {
       record->push_back(entry.type.offset_of(index));
       // No constant, so that what it feeds does not fold away.

@@ -38,6 +38,8 @@ public:
   // Where elements of a table are, one for every byte: gives those of a vector of bytes.
   using ByteTable = std::function<kernel::Register(kernel::Register bytes)>;
   void bind_table(Value value, ByteTable table) { tables_[key(value)] = std::move(table); }
+  // Memory that holds a value of this type, of which each lane may take an element of its own.
+  void bind_memory(Value value, const Type& type, int buffer) { memory_[key(value)] = {type, buffer}; }
   // The element of `value` at `index` (one expression per logical dim), as value_type(dtype, lanes.count).
   kernel::Register emit(Value value, const Index& index);
 
@@ -75,6 +77,17 @@ private:
   kernel::Register emit_concatenate(const Instruction& instruction, const Index& index);
   kernel::Register emit_gather(const Instruction& instruction, const Index& index);
   kernel::Register look_up_bytes(const Instruction& gather, const Index& index); // no value: it does not
+  kernel::Register gather_along(Value gather, const Index& index, Index from, size_t axis, const Index& at);
+  // Where the elements lie of which each lane takes one along an axis: places are so many steps apart, and the
+  // offset moves by so many from lane to lane.
+  struct LanePlaces {
+    int buffer;
+    IntExpr offset, stride;
+    int64_t step;
+  };
+  // Nothing where they are not in memory, or a place that is not there has to be reported.
+  std::optional<LanePlaces> lane_places(Value data, Index from, size_t axis) const;
+  kernel::Register gather_lanes(Value gather, const LanePlaces& from, const IntExpr& extent, const Index& at);
   kernel::Register emit_gather_elements(const Instruction& instruction, const Index& index);
   kernel::Register emit_gather_nd(const Instruction& instruction, const Index& index);
   kernel::Register emit_dynamic_slice(const Instruction& instruction, const Index& index);
@@ -110,6 +123,7 @@ private:
     ElementEmitter inner(builder_, std::move(lanes));
     inner.leaves_ = leaves_;
     inner.tables_ = tables_;
+    inner.memory_ = memory_;
     inner.code_ = code_;
     inner.code_.lanes = 1;
     return inner;
@@ -124,6 +138,8 @@ private:
   // One value of an index tensor as an expression within [0, extent): negative ones count from the end if
   // they may, others are clamped, so that no index reads outside its tensor.
   IntExpr runtime_index(Value indices, const Index& at, const IntExpr& extent, bool negative_from_end);
+  // The same of one in every lane, as i32.
+  kernel::Register runtime_lanes(Value indices, const Index& at, const IntExpr& extent);
   // What `make` gives where `room` is above 0, and zeros elsewhere: where a tensor has no element to read.
   kernel::Register where_positive(const IntExpr& room, DType dtype,
                                   const std::function<kernel::Register()>& make);
@@ -137,6 +153,11 @@ private:
   Lanes lanes_;
   std::map<Key, Leaf> leaves_;
   std::map<Key, ByteTable> tables_;
+  struct Memory {
+    Type type;
+    int buffer;
+  };
+  std::map<Key, Memory> memory_;
   std::map<Key, std::vector<Cached>> cache_;
   ElementUses* uses_ = nullptr;
   plan::ElementCode code_ = {.lanes = 1};

@@ -1,10 +1,32 @@
 // Elements at places that are computed at run time: gathers and dynamic slices.
 #include "compiler/lower/element/element_emitter.h"
+#include "compiler/lower/element/kernel_scalars.h"
+
+#include <limits>
 
 namespace firn::lower {
 
 using kernel::OpKind;
 using kernel::Scalar;
+
+namespace {
+
+// Whether indices that are written in the model lie within every extent that a run may have.
+bool are_known_inside(Value indices, const IntExpr& extent) {
+  if (!indices.def->is(Opcode::Constant)) return false;
+  const Literal& literal = *indices.def->literal();
+  if (literal.is_opaque() || bit_width(literal.dtype()) < 8) return false;
+  for (int64_t i = 0; i < literal.num_elements(); ++i)
+    if (literal.get_int(i) < 0 || literal.get_int(i) >= extent.lower_bound()) return false;
+  return true;
+}
+
+kernel::Register in_lanes(kernel::Builder& builder, kernel::MachineType type, const IntExpr& value) {
+  if (value.is_constant()) return builder.constant_int(type, value.value());
+  return builder.splat(builder.cast(OpKind::IndexCast, builder.index(value), type.scalar), type.lanes);
+}
+
+} // namespace
 
 kernel::Register ElementEmitter::where_positive(const IntExpr& room, DType dtype,
                                                 const std::function<kernel::Register()>& make) {
@@ -40,6 +62,64 @@ IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, const IntE
                            : clamped_symbol(builder_, value, 0, extent - 1);
 }
 
+kernel::Register ElementEmitter::runtime_lanes(Value indices, const Index& at, const IntExpr& extent) {
+  KernelScalars scalars(builder_);
+  kernel::Register places = emit(indices, at);
+  DType dtype = indices.dtype();
+  if (bit_width(dtype) < 32) places = scalars.resize_int(places, 32, is_signed(dtype));
+  if (!are_known_inside(indices, extent)) {
+    kernel::MachineType type = builder_.type(places);
+    kernel::Register zero = builder_.constant_int(type, 0),
+                     last = in_lanes(builder_, type, max(extent, 1) - 1);
+    if (is_signed(dtype)) {
+      kernel::Register negative = builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, places, zero);
+      kernel::Register from_end = builder_.binary(OpKind::IAdd, places, in_lanes(builder_, type, extent));
+      places = builder_.binary(OpKind::SMax, builder_.select(negative, from_end, places), zero);
+      places = builder_.binary(OpKind::SMin, places, last);
+    } else {
+      places = builder_.binary(OpKind::UMin, places, last);
+    }
+  }
+  return scalars.resize_int(places, 32, true);
+}
+
+std::optional<ElementEmitter::LanePlaces> ElementEmitter::lane_places(Value data, Index from,
+                                                                      size_t axis) const {
+  auto memory = memory_.find(key(data));
+  if (memory == memory_.end() || is_packed(data.dtype()) || builder_.status() >= 0) return std::nullopt;
+  const Type& type = memory->second.type;
+  if (type.at_bound().num_elements() > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  int64_t last = std::max<int64_t>(type.dims[axis].extent.upper_bound() - 1, 0);
+  auto place = std::make_shared<const Symbol>(Symbol{"place", 0, last});
+  from[axis] = IntExpr::symbol(place);
+  std::optional<IntExpr> stride = type.offset_of(from).coefficient(*place);
+  from[axis] = 0;
+  IntExpr offset = type.offset_of(from);
+  std::optional<int64_t> step = lanes_.step(offset);
+  if (!stride || !step) return std::nullopt;
+  return LanePlaces{memory->second.buffer, offset, *stride, *step};
+}
+
+kernel::Register ElementEmitter::gather_lanes(Value gather, const LanePlaces& from, const IntExpr& extent,
+                                              const Index& at) {
+  DType dtype = gather.dtype();
+  if (uses_) {
+    uses_->offsets.push_back(from.offset);
+    emit(gather.def->operand(1), at);
+    return builder_.emit(OpKind::Constant, {}, value_type(dtype, lanes_.count));
+  }
+  kernel::Register places = runtime_lanes(gather.def->operand(1), at, extent);
+  kernel::MachineType type = builder_.type(places);
+  if (!(from.stride == IntExpr(1)))
+    places = builder_.binary(OpKind::IMul, places, in_lanes(builder_, type, from.stride));
+  if (from.step != 0) {
+    std::vector<int64_t> steps;
+    for (int i = 0; i < type.lanes; ++i) steps.push_back(i * from.step);
+    places = builder_.binary(OpKind::IAdd, places, builder_.constant_lanes(type, std::move(steps)));
+  }
+  return gather_at(builder_, from.buffer, dtype, lanes_.at_first(from.offset), places);
+}
+
 // A table is as good as arithmetic: each lane gives the element of its own byte.
 kernel::Register ElementEmitter::look_up_bytes(const Instruction& gather, const Index& index) {
   Value data = gather.operand(0), indices = gather.operand(1);
@@ -49,31 +129,36 @@ kernel::Register ElementEmitter::look_up_bytes(const Instruction& gather, const 
   return table->second(emit(indices, index));
 }
 
-kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
-  if (kernel::Register found = look_up_bytes(gather, index)) return found;
-  size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
-  Value data = gather.operand(0), indices = gather.operand(1);
-  size_t rank = indices.type().dims.size();
-  auto begin = index.begin() + static_cast<std::ptrdiff_t>(axis);
-  Index at(begin, begin + static_cast<std::ptrdiff_t>(rank));
-  for (const IntExpr& expression : at)
-    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
-  Index from(index.begin(), begin);
+// Of operand 0 at `from`, but along the axis where operand 1 says at `at`.
+kernel::Register ElementEmitter::gather_along(Value gather, const Index& index, Index from, size_t axis,
+                                              const Index& at) {
+  Value data = gather.def->operand(0), indices = gather.def->operand(1);
   const IntExpr& extent = data.type().dims[axis].extent;
-  from.push_back(runtime_index(indices, at, extent, /*negative_from_end=*/true));
-  from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
+  bool uniform = std::all_of(at.begin(), at.end(), [&](const IntExpr& e) { return is_uniform(e); });
+  if (uses_ || !uniform) {
+    if (auto lanes = lane_places(data, from, axis))
+      return where_positive(extent, data.dtype(), [&] { return gather_lanes(gather, *lanes, extent, at); });
+    if (!uniform) return lane_by_lane(gather, index);
+  }
+  from[axis] = runtime_index(indices, at, extent, /*negative_from_end=*/true);
   return where_positive(extent, data.dtype(), [&] { return emit(data, from); });
 }
 
-kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
+kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
+  if (kernel::Register found = look_up_bytes(gather, index)) return found;
   size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
-  for (const IntExpr& expression : index)
-    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
-  Index from = index;
-  Value data = gather.operand(0);
-  const IntExpr& extent = data.type().dims[axis].extent;
-  from[axis] = runtime_index(gather.operand(1), index, extent, true);
-  return where_positive(extent, data.dtype(), [&] { return emit(data, from); });
+  size_t rank = gather.operand(1).type().dims.size();
+  auto begin = index.begin() + static_cast<std::ptrdiff_t>(axis);
+  Index at(begin, begin + static_cast<std::ptrdiff_t>(rank));
+  Index from(index.begin(), begin);
+  from.push_back(0);
+  from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
+  return gather_along(result_of(gather), index, from, axis, at);
+}
+
+kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
+  return gather_along(result_of(gather), index, index,
+                      static_cast<size_t>(gather.attributes().integer("axis")), index);
 }
 
 kernel::Register ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
