@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/graph/composites.h"
 
 #include <algorithm>
@@ -15,15 +16,17 @@ namespace firn::onnx {
 
 namespace {
 
-// New entries are put behind the past of each entry of the batch on its own.
-constexpr int64_t kMaxBatch = 256;
-
 struct Queries {
-  int64_t batch, steps, heads, kv_heads, size, keys; // keys: of the cache afterwards
-  Value q, k, v;                                     // [batch, steps, heads, size], new ones only
-  Value past;                                        // i64 [batch], how many keys there were
-  Value caches[2];                                   // of keys and values, perhaps none
+  int64_t heads = 0, kv_heads = 0, size = 0;
+  Dim batch, steps, keys; // keys: of the cache afterwards
+  Value q, k, v;          // [batch, steps, heads, size], new ones only
+  Value past, last;       // i64 [batch], how many keys there were, and the last that there is
+  Value caches[2];        // of keys and values, perhaps none
 };
+
+bool is_none(const Dim& dim) {
+  return dim.extent.upper_bound() <= 0;
+}
 
 bool check_attributes(NodeContext& node) {
   for (const char* name : {"smooth_softmax", "qk_output", "kv_cache_bit_width"})
@@ -40,29 +43,26 @@ bool check_attributes(NodeContext& node) {
 
 // Queries, keys and values, perhaps side by side in input 0.
 bool split_inputs(NodeContext& node, Queries& made) {
-  auto dims = node.check_rank(0, 3) ? node.static_dims(0) : std::nullopt;
-  if (!dims) return false;
-  made.batch = (*dims)[0];
-  made.steps = (*dims)[1];
+  auto width = node.check_rank(0, 3) ? node.static_dim(0, 2) : std::nullopt;
+  if (!width) return false;
+  made.batch = node.input(0).type().dims[0];
+  made.steps = node.input(0).type().dims[1];
   bool packed = !node.has_input(1);
   if (!node.check(packed != node.has_input(2), "input 1 and 2 are wanted together")) return false;
   int64_t parts = packed ? made.heads + 2 * made.kv_heads : made.heads;
-  bool fits = made.heads > 0 && made.kv_heads > 0 && made.heads % made.kv_heads == 0 &&
-              (*dims)[2] % parts == 0 && (*dims)[2] > 0 && made.batch > 0 && made.batch <= kMaxBatch &&
-              made.steps > 0;
+  bool fits = made.heads > 0 && made.kv_heads > 0 && made.heads % made.kv_heads == 0 && *width % parts == 0 &&
+              *width > 0 && !is_none(made.batch) && !is_none(made.steps);
   if (!node.check(fits, node.input_label(0) + " is " + node.input(0).type().to_string() +
-                            ", which does not split into " + std::to_string(parts) +
-                            " heads, or has a batch of none or more than " + std::to_string(kMaxBatch)))
+                            ", which does not split into " + std::to_string(parts) + " heads, or has none"))
     return false;
-  made.size = (*dims)[2] / parts;
-  int64_t width = made.kv_heads * made.size;
+  made.size = *width / parts;
   auto given = [&](int input) {
     return packed ? node.input(0)
-                  : input_with_extents(node, input, {Dim(made.batch), Dim(made.steps), Dim(width)});
+                  : input_with_extents(node, input, {made.batch, made.steps, Dim(made.kv_heads * made.size)});
   };
   auto columns = [&](Value x, int64_t from, int64_t heads) {
     Value part = packed ? node.slice_dim(x, 2, from * made.size, (from + heads) * made.size) : x;
-    return node.reshape_to(part, {made.batch, made.steps, heads, made.size});
+    return node.reshape(part, {made.batch, made.steps, Dim(heads), Dim(made.size)});
   };
   made.q = columns(node.input(0), 0, made.heads);
   made.k = columns(given(1), made.heads, made.kv_heads);
@@ -70,36 +70,48 @@ bool split_inputs(NodeContext& node, Queries& made) {
   return !node.failed();
 }
 
+// How many keys came before: none of a prompt, which is all that there is afterwards and may be longer than
+// an entry's own.
+Value past_of(NodeContext& node, const Queries& made, Value total, const Dim& total_dim) {
+  Value none = node.splat(DType::I64, {made.batch}, 0);
+  if (total_dim == made.steps) return none;
+  Value steps = extent_value(node, made.steps);
+  Value past = subtract(node, add(node, made.last, node.scalar_int(DType::I64, 1)), steps);
+  past = larger(node, past, node.scalar_int(DType::I64, 0));
+  if (total_dim.is_static() && made.steps.is_static()) return past;
+  return node.select(node.compare("eq", total, steps), none, past);
+}
+
 // Lengths of the cache before and afterwards.
 bool read_lengths(NodeContext& node, Queries& made) {
   if (!node.check(node.has_input(3) == node.has_input(4), "past_key and past_value are wanted together"))
     return false;
-  int64_t held = 0;
+  Dim held(0);
   if (node.has_input(3)) {
-    auto length = node.check_rank(3, 4) ? node.static_dim(3, 2) : std::nullopt;
-    if (!length) return false;
+    if (!node.check_rank(3, 4)) return false;
+    held = node.input(3).type().dims[2];
     for (int i = 0; i < 2; ++i)
-      made.caches[i] = input_with_extents(
-          node, 3 + i, {Dim(made.batch), Dim(made.kv_heads), Dim(*length), Dim(made.size)});
-    held = *length;
+      made.caches[i] =
+          input_with_extents(node, 3 + i, {made.batch, Dim(made.kv_heads), held, Dim(made.size)});
   }
   if (!node.check(node.has_input(5) && node.has_input(6), "input 5 or 6, a length, is left out"))
     return false;
-  Value lengths = reshape_where_equal(node, node.input(5), {Dim(made.batch)});
+  Value lengths = reshape_where_equal(node, node.input(5), {made.batch});
+  Value total = reshape_where_equal(node, node.input(6), {});
   if (node.failed()) return false;
-  auto total = node.required_constant_ints(6);
-  if (!total ||
-      !node.check(total->size() == 1 && (*total)[0] >= made.steps && (*total)[0] < (int64_t{1} << 31),
-                  node.input_label(6) + " wants one number of at least " + std::to_string(made.steps)))
+  total = node.convert(total, DType::I64);
+  auto all = run_dim(node, 6, 0, total);
+  if (!all) return false;
+  if (!node.check(all->extent.upper_bound() >= made.steps.extent.lower_bound() &&
+                      all->extent.lower_bound() < (int64_t{1} << 31),
+                  node.input_label(6) + " is " + all->extent.to_string() + ", wants at least the " +
+                      made.steps.extent.to_string() + " new steps"))
     return false;
-  made.keys = std::max(held, (*total)[0]);
-  if ((*total)[0] == made.steps) { // a prompt, perhaps shorter than its steps
-    made.past = node.splat(DType::I64, {Dim(made.batch)}, 0);
-    return true;
-  }
-  Value past = add(node, node.convert(lengths, DType::I64), node.scalar_int(DType::I64, 1 - made.steps));
-  made.past = larger(node, past, node.scalar_int(DType::I64, 0));
-  return true;
+  IntExpr more = max(all->extent - held.extent, 0);
+  made.keys = ImportState::with_counts({Dim(held.extent + more)})[0];
+  made.last = node.convert(lengths, DType::I64);
+  made.past = past_of(node, made, total, *all);
+  return !node.failed();
 }
 
 // The angles of each new step, by input 9 or the steps before: rotates queries and keys.
@@ -107,14 +119,15 @@ bool rotate(NodeContext& node, Queries& made) {
   if (!node.flag_attribute("do_rotary", false)) return true;
   if (!node.check(node.has_input(7) && node.has_input(8), "do_rotary is set without cos_cache and sin_cache"))
     return false;
-  Value positions = node.input(9);
-  if (!positions)
-    positions = add(node, node.unsqueeze(made.past, 1), node.iota(DType::I64, {Dim(1), Dim(made.steps)}, 1));
+  Value positions =
+      node.has_input(9)
+          ? input_with_extents(node, 9, {made.batch, made.steps}, /*stretches=*/true)
+          : add(node, node.unsqueeze(made.past, 1), node.iota(DType::I64, {Dim(1), made.steps}, 1));
   Value angles[2];
   for (int i = 0; i < 2; ++i) {
     angles[i] = node.op(Opcode::Gather, {node.input(7 + i), positions}, {{"axis", int64_t{0}}});
-    bool fits = angles[i] && angles[i].rank() == 3 && angles[i].type().is_static() && angles[i].dim(2) > 0 &&
-                2 * angles[i].dim(2) <= made.size && angles[i].dim(1) == made.steps;
+    bool fits = angles[i] && angles[i].rank() == 3 && angles[i].type().dims[2].is_static() &&
+                angles[i].dim(2) > 0 && 2 * angles[i].dim(2) <= made.size;
     if (!node.check(fits || node.failed(), node.input_label(7 + i) + " does not give angles for heads of " +
                                                std::to_string(made.size)) ||
         node.failed())
@@ -126,38 +139,47 @@ bool rotate(NodeContext& node, Queries& made) {
   return !node.failed();
 }
 
+// i64 [batch, heads, steps, 3]: where the new steps of each entry of the batch lie in the cache.
+Value places_of_steps(NodeContext& node, const Queries& made) {
+  std::vector<Dim> dims{made.batch, Dim(made.kv_heads), made.steps, Dim(1)};
+  Value step = add(node, node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)}),
+                   node.iota(DType::I64, {Dim(1), Dim(1), made.steps, Dim(1)}, 2));
+  return node.concatenate(
+      {node.iota(DType::I64, dims, 0), node.iota(DType::I64, dims, 1), node.broadcast_to(step, dims)}, 3);
+}
+
 // New steps [batch, steps, heads, size] behind the past in `cache` [batch, heads, held, size], if there is
-// one.
+// one: in each entry of the batch on its own.
 Value grown(NodeContext& node, const Queries& made, Value steps, Value cache) {
   Value fresh = node.transpose(steps, {0, 2, 1, 3});
-  if (!fresh) return {};
-  Ints high{0, 0, made.keys - made.steps, 0}, none(4, 0);
-  if (!cache)
-    return made.keys == made.steps ? fresh : node.pad(fresh, node.scalar(DType::F32, 0), none, high);
-  high[2] = made.keys - cache.dim(2);
-  Value whole = high[2] == 0 ? cache : node.pad(cache, node.scalar(DType::F32, 0), none, high);
-  Values entries;
-  Value zero = node.scalar_int(DType::I64, 0);
-  for (int64_t b = 0; b < made.batch; ++b) {
-    Value start = node.reshape_to(node.slice_dim(made.past, 0, b, b + 1), {});
-    entries.push_back(
-        node.op(Opcode::DynamicUpdateSlice, {node.slice_dim(whole, 0, b, b + 1),
-                                             node.slice_dim(fresh, 0, b, b + 1), zero, zero, start, zero}));
+  if (!fresh || (!cache && made.keys == made.steps)) return fresh;
+  Dim held = cache ? cache.type().dims[2] : Dim(0);
+  Dim more = ImportState::with_counts({Dim(made.keys.extent - held.extent)})[0];
+  Value whole = cache;
+  if (!is_none(more)) {
+    Value room = node.splat(DType::F32, {made.batch, Dim(made.kv_heads), more, Dim(made.size)}, 0);
+    whole = cache ? node.concatenate({cache, room}, 2) : room;
   }
-  if (made.batch == 1) return entries[0];
+  if (made.batch == Dim(1)) {
+    Value zero = node.scalar_int(DType::I64, 0), start = node.reshape_to(made.past, {});
+    return node.op(Opcode::DynamicUpdateSlice, {whole, fresh, zero, zero, start, zero});
+  }
+  Value all = node.op(Opcode::ScatterND, {whole, places_of_steps(node, made), fresh});
   // What lies behind the shorter entries is nobody's.
-  Value end =
-      node.reshape_to(add(node, made.past, node.scalar_int(DType::I64, made.steps)), {made.batch, 1, 1, 1});
-  Value used = node.compare("lt", node.iota(DType::I64, {Dim(made.keys), Dim(1)}, 0), end);
-  return node.select(used, node.concatenate(entries, 0), node.scalar(DType::F32, 0));
+  Value end = add(node, node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)}),
+                  extent_value(node, made.steps));
+  Value used = node.compare("lt", node.iota(DType::I64, {made.keys, Dim(1)}, 0), end);
+  return node.select(used, all, node.scalar(DType::F32, 0));
 }
 
 // What is added to the scores of keys that a query does not see: [batch, 1, steps, keys].
 Value hidden_keys(NodeContext& node, const Queries& made) {
-  Value column = node.reshape_to(made.past, {made.batch, 1, 1, 1});
-  Value row = add(node, column, node.iota(DType::I64, {Dim(made.steps), Dim(1)}, 0));
-  Value key = node.iota(DType::I64, {Dim(1), Dim(made.keys)}, 1);
-  Value seen = node.compare("ge", row, key);
+  Value column = node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)});
+  Value row = add(node, column, node.iota(DType::I64, {made.steps, Dim(1)}, 0));
+  Value key = node.iota(DType::I64, {Dim(1), made.keys}, 1);
+  // Steps behind an entry's last one, in a prompt of others that are longer, see all of its own.
+  Value last = node.reshape(made.last, {made.batch, Dim(1), Dim(1), Dim(1)});
+  Value seen = node.compare("ge", smaller(node, row, last), key);
   int64_t window = node.int_attribute("local_window_size", -1);
   if (window >= 0)
     seen =
@@ -169,7 +191,7 @@ Value hidden_keys(NodeContext& node, const Queries& made) {
 } // namespace
 
 void import_group_query_attention(NodeContext& node) {
-  Queries made{};
+  Queries made;
   made.heads = node.required_int("num_heads");
   made.kv_heads = node.required_int("kv_num_heads");
   if (!check_attributes(node) || !split_inputs(node, made) || !read_lengths(node, made) ||
@@ -186,8 +208,8 @@ void import_group_query_attention(NodeContext& node) {
   if (!scores || node.failed()) return;
   GraphBuilder builder = node.builder();
   Value y = grouped_product(node, make_softmax(builder, scores, 3), values, 2);
-  node.set_output(
-      0, node.reshape_to(node.transpose(y, {0, 2, 1, 3}), {made.batch, made.steps, made.heads * made.size}));
+  node.set_output(0, node.reshape(node.transpose(y, {0, 2, 1, 3}),
+                                  {made.batch, made.steps, Dim(made.heads * made.size)}));
   if (node.wants_output(1)) node.set_output(1, keys);
   if (node.wants_output(2)) node.set_output(2, values);
 }

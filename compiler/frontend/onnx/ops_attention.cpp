@@ -212,7 +212,7 @@ const OperatorRow kRows[] = {
      "attention with the products that make queries, keys and values"},
     {kContrib, "GroupQueryAttention", 1, kLatest, 1, 11, 1, 3, "T=f32 T T T T i32 i32 T T i64 T",
      import_group_query_attention,
-     "causal attention over a cache that grows; the length afterwards is constant"},
+     "causal attention over a cache that grows, behind a past that each entry of the batch has of its own"},
     {kContrib, "MultiHeadAttention", 1, kLatest, 1, 8, 1, 3, "T=f32 T T T i32 T T T",
      import_multi_head_attention, "attention of queries, keys and values with masks and caches"},
     {kContrib, "RotaryEmbedding", 1, kLatest, 4, 4, 1, 1, "T=float i64 T T", import_contrib_rotary_embedding,
