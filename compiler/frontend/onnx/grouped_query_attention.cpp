@@ -175,11 +175,11 @@ Value grown(NodeContext& node, const Queries& made, Value steps, Value cache) {
 // What is added to the scores of keys that a query does not see: [batch, 1, steps, keys].
 Value hidden_keys(NodeContext& node, const Queries& made) {
   Value column = node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)});
-  Value row = add(node, column, node.iota(DType::I64, {made.steps, Dim(1)}, 0));
-  Value key = node.iota(DType::I64, {Dim(1), made.keys}, 1);
-  // Steps behind an entry's last one, in a prompt of others that are longer, see all of its own.
+  // Steps behind an entry's last one, in a prompt of others that are longer, see what that sees.
   Value last = node.reshape(made.last, {made.batch, Dim(1), Dim(1), Dim(1)});
-  Value seen = node.compare("ge", smaller(node, row, last), key);
+  Value row = smaller(node, add(node, column, node.iota(DType::I64, {made.steps, Dim(1)}, 0)), last);
+  Value key = node.iota(DType::I64, {Dim(1), made.keys}, 1);
+  Value seen = node.compare("ge", row, key);
   int64_t window = node.int_attribute("local_window_size", -1);
   if (window >= 0)
     seen =
