@@ -455,3 +455,49 @@ TEST_CASE("sequences of the pieces of a dim that varies") {
   CHECK(numbers(pieces[0]) == Numbers{5, 6});
   CHECK(numbers(pieces[1]) == Numbers{3});
 }
+
+TEST_CASE("a causal convolution is as long as its steps, and so is what it leaves") {
+  Model model;
+  model.opsets = {{"", 29}};
+  model.graph.inputs = {value("x", F32, {1, 1, "n"}), value("w", F32, {1, 1, 3}),
+                        value("past", F32, {1, 1, 2})};
+  model.graph.outputs = {value("y", F32, {1, 1, "n"}), value("state", F32, {1, 1, 2})};
+  model.graph.nodes = {node("CausalConvWithState", {"x", "w", "", "past"}, {"y", "state"})};
+  Imported imported = import_varying(model);
+  LiteralRef w = f32({1, 1, 3}, {1, 1, 1}), past = f32({1, 1, 2}, {10, 20});
+  auto results = run(imported, {f32({1, 1, 4}, {1, 2, 3, 4}), w, past});
+  CHECK(numbers(results[0]) == Numbers{31, 23, 6, 9});
+  CHECK(numbers(results[1]) == Numbers{3, 4});
+  results = run(imported, {f32({1, 1, 1}, {1}), w, past});
+  CHECK(numbers(results[0]) == Numbers{31});
+  CHECK(numbers(results[1]) == Numbers{20, 1});
+}
+
+TEST_CASE("regions are taken from images of any size") {
+  // An image whose pixels count from 0 on, and 2 x 2 bins of it from corner to corner.
+  Model model;
+  model.opsets = {{"", 21}, {"com.microsoft", 1}};
+  model.graph.inputs = {value("x", F32, {1, 1, "n", "m"}), value("crop", F32, {1, 4}),
+                        value("roi", F32, {1, 5})};
+  model.graph.outputs = {value("crops", F32, {1, 1, 2, 2}), value("bins", F32, {1, 1, 2, 2})};
+  model.graph.initializers = {tensor_header("of", I32, {1}).raw(9, std::vector<int32_t>{0}),
+                              tensor_header("size", I32, {2}).raw(9, std::vector<int32_t>{2, 2})};
+  model.graph.nodes = {node("CropAndResize", {"x", "crop", "of", "size"}, {"crops"}, {}, "com.microsoft"),
+                       node("MaxRoiPool", {"x", "roi"}, {"bins"}, {attribute_ints("pooled_shape", {2, 2})})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 9, 1, {}}}, {"m", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{4, 6}, {2, 2}, {9, 4}}) {
+    Numbers pixels(static_cast<size_t>(rows * columns));
+    std::iota(pixels.begin(), pixels.end(), 0);
+    double last = static_cast<double>(rows * columns - 1), right = static_cast<double>(columns - 1),
+           below = static_cast<double>((rows - 1) * columns);
+    auto results = run(imported, {f32({1, 1, rows, columns}, pixels), f32({1, 4}, {0, 0, 1, 1}),
+                                  f32({1, 5}, {0, 0, 0, right, static_cast<double>(rows - 1)})});
+    CHECK(numbers(results[0]) == Numbers{0, right, below, last});
+    CHECK(numbers(results[1])[3] == last);
+    CHECK(numbers(results[1])[1] == static_cast<double>(((rows + 1) / 2 - 1) * columns) + right);
+  }
+}

@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/regions.h"
+#include "compiler/frontend/onnx/run_values.h"
 
 namespace firn::onnx {
 
@@ -14,32 +15,33 @@ struct Samples {
   Value position, inside;
 };
 
-Samples make_samples(NodeContext& node, Value low, Value high, int64_t count, int64_t extent) {
-  auto number = [&](double value) { return node.scalar(DType::F32, value); };
-  double last = static_cast<double>(extent - 1);
+// `last`: the last pixel, f64.
+Samples make_samples(NodeContext& node, Value low, Value high, int64_t count, Value last) {
+  auto narrow = [&](Value value) { return node.convert(value, DType::F32); };
   Value position;
   if (count > 1) {
-    Value step = times(node, subtract(node, high, low), last / static_cast<double>(count - 1));
+    Value share = divide(node, last, node.scalar(DType::F64, static_cast<double>(count - 1)));
+    Value step = multiply(node, subtract(node, high, low), narrow(share));
     Value index = node.iota(DType::F32, {Dim(1), Dim(count)}, 1);
-    position = add(node, times(node, low, last), multiply(node, index, step));
+    position = add(node, multiply(node, low, narrow(last)), multiply(node, index, step));
   } else {
-    position = times(node, add(node, low, high), 0.5 * last);
+    position = multiply(node, add(node, low, high), narrow(times(node, last, 0.5)));
   }
-  Value inside =
-      both(node, node.compare("ge", position, number(0)), node.compare("le", position, number(last)));
+  Value inside = both(node, node.compare("ge", position, node.scalar(DType::F32, 0)),
+                      node.compare("le", position, narrow(last)));
   return {position, inside};
 }
 
 // Whole positions as i64 within the image, whatever they are computed from.
-Value clamped(NodeContext& node, Value position, int64_t extent) {
+Value clamped(NodeContext& node, Value position, Value last) {
   Value bounded = larger(node, position, node.scalar(DType::F32, 0));
-  bounded = smaller(node, bounded, node.scalar(DType::F32, static_cast<double>(extent - 1)));
+  bounded = smaller(node, bounded, node.convert(last, DType::F32));
   return node.convert(bounded, DType::I64);
 }
 
 // The pixels [R,rows,columns,C] at positions [R,rows] and [R,columns] of the images [R,1,1].
-Value pixels_at(NodeContext& node, Value table, Value image, Value row, Value column, int64_t width) {
-  Value line = multiply(node, node.unsqueeze(row, 2), node.scalar_int(DType::I64, width));
+Value pixels_at(NodeContext& node, Value table, Value image, Value row, Value column, Value width) {
+  Value line = multiply(node, node.unsqueeze(row, 2), width);
   Value index = add(node, add(node, image, line), node.unsqueeze(column, 1));
   return node.op(Opcode::Gather, {table, index}, {{"axis", int64_t{0}}});
 }
@@ -55,31 +57,32 @@ void import_crop_and_resize(NodeContext& node) {
   std::string mode = node.choice_attribute("mode", "bilinear", {"bilinear", "nearest"});
   double outside = node.float_attribute("extrapolation_value", 0);
   auto size = node.required_constant_ints(3);
-  if (!size || !node.check_rank(0, 4) || !node.check_dims(1, {-1, 4})) return;
-  auto height = node.static_dim(0, 2), width = node.static_dim(0, 3);
   constexpr int64_t kMost = 1 << 16;
-  bool sane = height && width && *height > 0 && *width > 0 && *height <= kMost && *width <= kMost &&
-              size->size() == 2 && (*size)[0] > 0 && (*size)[1] > 0 && (*size)[0] <= kMost &&
-              (*size)[1] <= kMost;
-  if (node.failed() || !node.check(sane, "the image or the crops are empty or too large")) return;
+  if (!size || !check_image(node, kMost) || !node.check_dims(1, {-1, 4})) return;
   const std::vector<Dim> dims = image.type().dims;
+  bool sane =
+      size->size() == 2 && (*size)[0] > 0 && (*size)[1] > 0 && (*size)[0] <= kMost && (*size)[1] <= kMost;
+  if (!node.check(sane, "the crops are empty or too large")) return;
+  Value height = extent_value(node, dims[2]), width = extent_value(node, dims[3]);
+  Value bottom_pixel = node.convert(plus(node, height, -1), DType::F64),
+        right_pixel = node.convert(plus(node, width, -1), DType::F64);
   Dim count = regions.type().dims[0];
   auto pixels = node.product({dims[0], dims[2], dims[3]});
   Value batch = input_with_extents(node, 2, {count});
   if (!pixels || !batch) return;
   Value edges = node.convert(regions, DType::F32);
   auto edge = [&](int64_t column) { return node.slice_dim(edges, 1, column, column + 1); };
-  Samples y = make_samples(node, edge(0), edge(2), (*size)[0], *height);
-  Samples x = make_samples(node, edge(1), edge(3), (*size)[1], *width);
+  Samples y = make_samples(node, edge(0), edge(2), (*size)[0], bottom_pixel);
+  Samples x = make_samples(node, edge(1), edge(3), (*size)[1], right_pixel);
   Value last = subtract(node, node.dim_size(image, 0), node.scalar_int(DType::I64, 1));
   Value number =
       smaller(node, larger(node, node.convert(batch, DType::I64), node.scalar_int(DType::I64, 0)), last);
-  Value first = node.reshape(multiply(node, number, node.scalar_int(DType::I64, *height * *width)),
-                             {count, Dim(1), Dim(1)});
+  Value first = node.reshape(multiply(node, number, multiply(node, height, width)), {count, Dim(1), Dim(1)});
   Value table = node.reshape(node.transpose(image, {0, 2, 3, 1}), {*pixels, dims[1]});
   if (node.failed()) return;
   auto at = [&](Value row, Value column) {
-    return pixels_at(node, table, first, clamped(node, row, *height), clamped(node, column, *width), *width);
+    return pixels_at(node, table, first, clamped(node, row, bottom_pixel), clamped(node, column, right_pixel),
+                     width);
   };
   Value picked;
   if (mode == "nearest") {

@@ -120,8 +120,8 @@ void import_causal_conv_with_state(NodeContext& node) {
   if (!node.check_rank(0, 3) || !node.check_rank(1, 3)) return;
   Value x = node.input(0);
   auto weight = node.static_dims(1);
-  auto channels = node.static_dim(0, 1), length = node.static_dim(0, 2);
-  if (!weight || !channels || !length) return;
+  auto channels = node.static_dim(0, 1);
+  if (!weight || !channels) return;
   int64_t taps = (*weight)[2];
   if (!node.check_dims(1, {*channels, 1, taps}) || !node.check(taps > 0, "the filter is empty")) return;
   std::string activation = node.choice_attribute("activation", "none", {"none", "silu", "swish"});
@@ -141,7 +141,8 @@ void import_causal_conv_with_state(NodeContext& node) {
     y = make_silu(builder, y);
   }
   node.set_output(0, node.convert(y, x.dtype()));
-  node.set_output(1, node.slice_dim(padded, 2, *length, *length + taps - 1));
+  Dim length = x.type().dims[2];
+  node.set_output(1, node.slice_symbolic(padded, 2, length.extent, taps - 1));
 }
 
 } // namespace firn::onnx

@@ -172,9 +172,21 @@ bool may_be_empty(const Dim& dim) {
 
 } // namespace
 
+bool check_image(NodeContext& node, int64_t most) {
+  if (!node.check_rank(0, 4)) return false;
+  for (size_t d : {2, 3}) {
+    const Dim& dim = node.input(0).type().dims[d];
+    bool fits = !may_be_empty(dim) && (most == INT64_MAX || dim.extent.upper_bound() <= most);
+    if (!node.check(fits, node.input_label(0) + " is " + node.input(0).type().to_string() +
+                              ", an image without pixels or too large"))
+      return false;
+  }
+  return true;
+}
+
 void import_roi_align(NodeContext& node) {
   Value image = node.input(0), rois = node.input(1);
-  if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4})) return;
+  if (!check_image(node) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4})) return;
   const std::vector<Dim> dims = image.type().dims;
   bool half_pixel =
       node.opset() >= 16 && node.choice_attribute("coordinate_transformation_mode", "half_pixel",
@@ -183,12 +195,8 @@ void import_roi_align(NodeContext& node) {
   int64_t rows = node.int_attribute("output_height", 1), columns = node.int_attribute("output_width", 1);
   int64_t ratio = node.int_attribute("sampling_ratio", 0);
   double scale = node.float_attribute("spatial_scale", 1);
-  bool empty = may_be_empty(dims[2]) || may_be_empty(dims[3]);
-  bool sane =
-      !empty && rows > 0 && columns > 0 && rows < 65536 && columns < 65536 && ratio >= 0 && ratio < 1024;
-  if (node.failed() ||
-      !node.check(sane, "the image is empty, or output size or sampling_ratio is out of range"))
-    return;
+  bool sane = rows > 0 && columns > 0 && rows < 65536 && columns < 65536 && ratio >= 0 && ratio < 1024;
+  if (node.failed() || !node.check(sane, "output size or sampling_ratio is out of range")) return;
   DType work = image.dtype() == DType::F64 ? DType::F64 : DType::F32;
   Dim regions = rois.type().dims[0], pixels(0);
   if (auto product = node.product({dims[0], dims[2], dims[3]})) pixels = *product;

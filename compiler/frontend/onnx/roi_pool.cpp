@@ -1,6 +1,7 @@
 // MaxRoiPool: the largest pixel in each bin of a region, whose edges are whole pixels.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/regions.h"
+#include "compiler/frontend/onnx/run_values.h"
 
 #include <limits>
 
@@ -8,19 +9,23 @@ namespace firn::onnx {
 
 namespace {
 
+// How many pixels there are of a row or column: as an index, and as bins count.
+struct Pixels {
+  Value whole, number; // i64, and in the type of bins
+};
+
 // Bins along one spatial dim, in whole pixels as f32 or f64: first pixel and number of pixels, [R,bins].
 struct Bins {
   Value first, count;
 };
 
-Bins make_bins(NodeContext& node, Value low, Value high, int64_t bins, int64_t extent) {
+Bins make_bins(NodeContext& node, Value low, Value high, int64_t bins, const Pixels& pixels) {
   DType work = low.dtype();
   Value size = larger(node, plus(node, subtract(node, high, low), 1), node.scalar(work, 1));
   Value bin = times(node, size, 1 / static_cast<double>(bins));
   Value index = node.iota(work, {Dim(1), Dim(bins)}, 1);
   auto inside = [&](Value edge) {
-    Value limit = node.scalar(work, static_cast<double>(extent));
-    return smaller(node, larger(node, add(node, edge, low), node.scalar(work, 0)), limit);
+    return smaller(node, larger(node, add(node, edge, low), node.scalar(work, 0)), pixels.number);
   };
   Value first = inside(node.unary(Opcode::Floor, multiply(node, index, bin)));
   Value end = inside(node.unary(Opcode::Ceil, multiply(node, plus(node, index, 1), bin)));
@@ -35,8 +40,8 @@ Value rounded(NodeContext& node, Value x) {
 
 // [R,rows,columns,C] from a table of pixels [N*H*W,C]. Steps through the pixels of all bins at once, as many
 // as the largest bin has; what lies beyond a bin is read within the image and not taken.
-Value pool(NodeContext& node, Value table, Value image, int64_t height, int64_t width, const Bins& y,
-           const Bins& x, const std::vector<Dim>& dims) {
+Value pool(NodeContext& node, Value table, Value image, const Pixels& height, const Pixels& width,
+           const Bins& y, const Bins& x, const std::vector<Dim>& dims) {
   DType work = y.first.dtype();
   auto raised = [&](Value value, int dim) { return node.unsqueeze(value, dim); };
   Value rows = raised(y.first, 2), columns = raised(x.first, 1); // [R,rows,1] and [R,1,columns]
@@ -51,11 +56,11 @@ Value pool(NodeContext& node, Value table, Value image, int64_t height, int64_t 
   auto body = [&](const Values& p) {
     Value i = node.unary(Opcode::Floor, divide(node, p[0], across));
     Value j = subtract(node, p[0], multiply(node, i, across));
-    auto inside = [&](Value position, int64_t extent) {
-      return smaller(node, position, node.scalar(work, static_cast<double>(extent - 1)));
+    auto inside = [&](Value position, const Pixels& pixels) {
+      return smaller(node, position, plus(node, pixels.number, -1));
     };
     Value row = inside(add(node, rows, i), height), column = inside(add(node, columns, j), width);
-    Value pixel = add(node, times(node, row, static_cast<double>(width)), column);
+    Value pixel = add(node, multiply(node, row, width.number), column);
     Value index = add(node, node.convert(pixel, DType::I64), image);
     Value picked = node.op(Opcode::Gather, {table, index}, {{"axis", int64_t{0}}});
     Value valid = both(node, node.compare("lt", i, heights), node.compare("lt", j, widths));
@@ -73,15 +78,18 @@ Value pool(NodeContext& node, Value table, Value image, int64_t height, int64_t 
 
 void import_max_roi_pool(NodeContext& node) {
   Value image = node.input(0), rois = node.input(1);
-  if (!node.check_rank(0, 4) || !node.check_dims(1, {-1, 5})) return;
-  auto height = node.static_dim(0, 2), width = node.static_dim(0, 3);
+  if (!check_image(node, 1 << 20) || !node.check_dims(1, {-1, 5})) return;
   Ints shape = node.required_ints("pooled_shape");
   double scale = node.float_attribute("spatial_scale", 1);
-  if (!height || !width || node.failed()) return;
-  bool sane = *height > 0 && *width > 0 && *height <= (1 << 20) && *width <= (1 << 20) && shape.size() == 2 &&
-              shape[0] > 0 && shape[1] > 0 && shape[0] < 65536 && shape[1] < 65536;
-  if (!node.check(sane, "the image is empty or too large, or attribute pooled_shape is out of range")) return;
+  if (node.failed()) return;
+  bool sane = shape.size() == 2 && shape[0] > 0 && shape[1] > 0 && shape[0] < 65536 && shape[1] < 65536;
+  if (!node.check(sane, "attribute pooled_shape is out of range")) return;
   const std::vector<Dim> dims = image.type().dims;
+  auto pixels_of = [&](const Dim& dim) {
+    Value whole = extent_value(node, dim);
+    return Pixels{whole, node.convert(whole, DType::F64)};
+  };
+  Pixels height = pixels_of(dims[2]), width = pixels_of(dims[3]);
   Dim regions = rois.type().dims[0];
   auto pixels = node.product({dims[0], dims[2], dims[3]});
   if (!pixels) return;
@@ -90,15 +98,15 @@ void import_max_roi_pool(NodeContext& node) {
   auto edge = [&](int64_t column) {
     return rounded(node, times(node, node.slice_dim(wide, 1, column, column + 1), scale));
   };
-  Bins x = make_bins(node, edge(1), edge(3), shape[1], *width);
-  Bins y = make_bins(node, edge(2), edge(4), shape[0], *height);
+  Bins x = make_bins(node, edge(1), edge(3), shape[1], width);
+  Bins y = make_bins(node, edge(2), edge(4), shape[0], height);
   Value last = subtract(node, node.dim_size(image, 0), node.scalar_int(DType::I64, 1));
   Value batch = node.convert(node.slice_dim(wide, 1, 0, 1), DType::I64);
   batch = smaller(node, larger(node, batch, node.scalar_int(DType::I64, 0)), last);
-  batch = multiply(node, batch, node.scalar_int(DType::I64, *height * *width));
+  batch = multiply(node, batch, multiply(node, height.whole, width.whole));
   Value table = node.reshape(node.transpose(image, {0, 2, 3, 1}), {*pixels, dims[1]});
   if (node.failed()) return;
-  Value pooled = pool(node, table, node.reshape(batch, {regions, Dim(1), Dim(1)}), *height, *width, y, x,
+  Value pooled = pool(node, table, node.reshape(batch, {regions, Dim(1), Dim(1)}), height, width, y, x,
                       {regions, Dim(shape[0]), Dim(shape[1]), dims[1]});
   node.set_output(0, node.transpose(pooled, {0, 3, 1, 2}));
 }
