@@ -1,5 +1,6 @@
 // Type inference of movement ops: slices, pads, gathers, scatters.
 #include "compiler/graph/infer_type_rules.h"
+#include "compiler/support/int_expr_values.h"
 
 namespace firn {
 
@@ -75,7 +76,7 @@ Expected<TypeRules::Types> TypeRules::symbolic_slice() {
   for (size_t i = 0; i < size; ++i) {
     const IntExpr &start = starts->dims[i].extent, &extent = sizes->dims[i].extent;
     IntExpr rest = result.dims[i].extent - start - extent;
-    if (start.lower_bound() < 0 || extent.lower_bound() < 0 || rest.lower_bound() < 0)
+    if (range_of_sign(start).low < 0 || range_of_sign(extent).low < 0 || range_of_sign(rest).low < 0)
       return error("range from " + start.to_string() + " of size " + extent.to_string() +
                    " may not lie within dim " + std::to_string(i) + " of " + type(0).to_string());
     result.dims[i] = sizes->dims[i];

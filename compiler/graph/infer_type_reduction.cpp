@@ -1,5 +1,6 @@
 // Type inference of reductions, windows, sorts.
 #include "compiler/graph/infer_type_rules.h"
+#include "compiler/support/int_expr_values.h"
 
 namespace firn {
 
@@ -55,7 +56,7 @@ std::optional<Dim> TypeRules::window_output(const WindowDim& window, const Dim& 
   if (window.input_dilation != 1) return std::nullopt;
   IntExpr padded = input.extent + (window.pad_low + window.pad_high - window.dilated_size());
   IntExpr places = floor_div(padded, window.stride) + 1;
-  Dim result(places.lower_bound() < 0 ? max(places, IntExpr(0)) : places); // a window may not fit every run
+  Dim result(places.lower_bound() < 0 ? decided_max(places, 0) : places); // a window may not fit every run
   result.counted = input.counted;
   return result;
 }

@@ -4,6 +4,7 @@
 #include "compiler/graph/builder.h"
 #include "compiler/support/exact_quotient.h"
 #include "compiler/support/int_expr_size.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -48,8 +49,9 @@ std::optional<IntExpr> multiply(const IntExpr& lhs, const IntExpr& rhs) {
 std::optional<IntExpr> divide(const IntExpr& lhs, const IntExpr& rhs) {
   if (rhs.lower_bound() <= 0) return std::nullopt;
   if (auto exact = exact_quotient(lhs, rhs)) return checked(*exact);
-  if (lhs.lower_bound() >= 0) return checked(floor_div(lhs, rhs));
-  if (lhs.upper_bound() <= 0) return checked(IntExpr(0) - floor_div(IntExpr(0) - lhs, rhs)); // as in C
+  ValueRange range = range_of_sign(lhs);
+  if (range.low >= 0) return checked(floor_div(lhs, rhs));
+  if (range.high <= 0) return checked(IntExpr(0) - floor_div(IntExpr(0) - lhs, rhs)); // as in C
   return std::nullopt;
 }
 
@@ -76,14 +78,13 @@ IntExpr lacking(const IntExpr& rest) {
 }
 
 std::optional<IntExpr> remainder(const IntExpr& lhs, const IntExpr& rhs) {
-  if (!rhs.is_constant() || rhs.value() <= 0 || lhs.lower_bound() < 0) return std::nullopt;
+  if (!rhs.is_constant() || rhs.value() <= 0 || range_of_sign(lhs).low < 0) return std::nullopt;
   return checked(lacking(floor_mod(lhs, rhs)));
 }
 
 // 1 or 0 where bounds decide the comparison.
 std::optional<IntExpr> compare(const std::string& direction, const IntExpr& lhs, const IntExpr& rhs) {
-  IntExpr difference = lhs - rhs;
-  int64_t low = difference.lower_bound(), high = difference.upper_bound();
+  auto [low, high] = range_of_sign(lhs - rhs);
   auto decide = [](bool yes, bool no) -> std::optional<IntExpr> {
     if (yes) return IntExpr(1);
     if (no) return IntExpr(0);
@@ -106,8 +107,8 @@ std::optional<IntExpr> arithmetic(Opcode opcode, const IntExpr& lhs, const IntEx
   case Opcode::Multiply: return multiply(lhs, rhs);
   case Opcode::Divide: return divide(lhs, rhs);
   case Opcode::Remainder: return remainder(lhs, rhs);
-  case Opcode::Maximum: return checked(max(lhs, rhs));
-  case Opcode::Minimum: return checked(min(lhs, rhs));
+  case Opcode::Maximum: return checked(decided_max(lhs, rhs));
+  case Opcode::Minimum: return checked(decided_min(lhs, rhs));
   default: return std::nullopt;
   }
 }

@@ -318,6 +318,37 @@ TEST_CASE("a run decides whether elements that it counts fill a shape") {
   }
 }
 
+TEST_CASE("padding as wide as strides want it leaves a plain extent") {
+  // max((ceil(h / 2) - 1) * 2 + 3 - h, 0), as exporters write it for frameworks that pad on both sides.
+  Model model;
+  model.graph.inputs = {value("x", F32, {1, 1, "h", 8}), value("w", F32, {1, 1, 3, 1})};
+  model.graph.outputs = {value("y", F32, {1, 1, "rows", 8})};
+  model.graph.initializers = {ints("two", {2}), ints("one", {1}), ints("none", {0}), ints("axis", {2}),
+                              floats("half", {1}, {2})};
+  model.graph.nodes = {node("Shape", {"x"}, {"shape"}),
+                       node("Gather", {"shape", "axis"}, {"h"}),
+                       node("Cast", {"h"}, {"wide"}, {attribute("to", int64_t{F32})}),
+                       node("Div", {"wide", "half"}, {"share"}),
+                       node("Ceil", {"share"}, {"up"}),
+                       node("Cast", {"up"}, {"places"}, {attribute("to", int64_t{I64})}),
+                       node("Mul", {"places", "two"}, {"reach"}),
+                       node("Add", {"reach", "one"}, {"end"}),
+                       node("Sub", {"end", "h"}, {"lacking"}),
+                       node("Max", {"lacking", "none"}, {"all"}),
+                       node("Div", {"all", "two"}, {"low"}),
+                       node("Sub", {"all", "low"}, {"high"}),
+                       node("Concat", {"low", "high"}, {"around"}, {attribute("axis", 0)}),
+                       node("Pad", {"x", "around", "", "axis"}, {"padded"}),
+                       node("Conv", {"padded", "w"}, {"y"}, {attribute_ints("strides", {2, 1})})};
+  onnx::ImportOptions options;
+  options.ranges["h"] = {32, 512, 1, {}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(contains(imported.text(), "f32[1,1,(h + 1) floordiv 2,8]"));
+  CHECK_FALSE(contains(imported.text(), "max("));
+}
+
 TEST_CASE("reshapes that do not fit are refused") {
   Model model;
   model.graph.inputs = {value("x", F32, {2, 3})};

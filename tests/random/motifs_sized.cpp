@@ -64,8 +64,10 @@ std::string expand(Growth& g) {
   Numbers numbers = draw_numbers(g, most);
   for (size_t run = 0; run < g.num_runs(); ++run)
     for (size_t i = 0; i < g.dims(x).size(); ++i) {
-      int64_t own = g.literal(x, run).dims()[i];
-      if (own != 1) numbers.at[run][i + static_cast<size_t>(more)] = g.random.chance(0.4) ? 1 : own;
+      int64_t own = g.literal(x, run).dims()[i], &wanted = numbers.at[run][i + static_cast<size_t>(more)];
+      if (own != 1) wanted = g.random.chance(0.4) ? 1 : own;
+      int64_t& bound = numbers.most[i + static_cast<size_t>(more)];
+      bound = std::max(bound, wanted);
     }
   Deciding shape = draw_deciding(g, numbers);
   // Where x has more than one row of everything, nothing is left to bound.

@@ -1,6 +1,7 @@
 // Which integer expressions simplify to what: the identities that address computation relies on.
 #include "compiler/support/exact_quotient.h"
 #include "compiler/support/int_expr.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <catch2/catch.hpp>
 
@@ -229,6 +230,30 @@ TEST_CASE("substitution simplifies anew") {
     return std::nullopt;
   });
   CHECK(replaced == a * 100 + b);
+}
+
+TEST_CASE("all values of a symbol show what intervals leave open") {
+  IntExpr h = in("h", 3, 130), w = in("w", 1, 30), far = in("far", 0, 100000), any = in("any", 0, INT64_MAX);
+  IntExpr even = ceil_div(h, 2) * 2;
+  auto lacking = range_of_values(even - h);
+  REQUIRE(lacking);
+  CHECK(lacking->low == 0);
+  CHECK(lacking->high == 1);
+  CHECK(range_of_values(IntExpr(7))->high == 7);
+  auto both = range_of_values(min(h, w) * max(h, w) - h * w + floor_mod(h, w));
+  REQUIRE(both);
+  CHECK(both->low == 0);
+  CHECK(both->high == 29);
+  CHECK_FALSE(range_of_values(far));
+  CHECK_FALSE(range_of_values(any - any + h * any));
+  CHECK_FALSE(range_of_values(floor_div(h, w - 1))); // a divisor of 0
+  CHECK_FALSE(range_of_values(h * h * h * h * h * h * h * h * h * h));
+  // The padding of a window of 3 with a stride of 2.
+  CHECK(decided_max(even - h + 1, 0) == even - h + 1);
+  CHECK(decided_max(0, h - even) == IntExpr(0));
+  CHECK(decided_min(even, h) == h);
+  CHECK(decided_min(even, far) == min(even, far));
+  CHECK(decided_max(h, w) == max(h, w));
 }
 
 } // namespace

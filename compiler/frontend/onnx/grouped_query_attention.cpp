@@ -7,6 +7,7 @@
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/graph/composites.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <algorithm>
 #include <cmath>
@@ -107,7 +108,7 @@ bool read_lengths(NodeContext& node, Queries& made) {
                   node.input_label(6) + " is " + all->extent.to_string() + ", wants at least the " +
                       made.steps.extent.to_string() + " new steps"))
     return false;
-  IntExpr more = max(all->extent - held.extent, 0);
+  IntExpr more = decided_max(all->extent - held.extent, 0);
   made.keys = ImportState::with_counts({Dim(held.extent + more)})[0];
   made.last = node.convert(lengths, DType::I64);
   made.past = past_of(node, made, total, *all);

@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/known_ratios.h"
 
 #include "compiler/graph/symbolic_elements.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <cmath>
 #include <map>
@@ -75,7 +76,7 @@ std::optional<Ratio> extreme(const Ratio& lhs, const Ratio& rhs, bool larger) {
   int64_t denominator = std::lcm(lhs.denominator, rhs.denominator); // below 2^48
   IntExpr left = lhs.numerator * (denominator / lhs.denominator),
           right = rhs.numerator * (denominator / rhs.denominator);
-  return checked(larger ? max(left, right) : min(left, right), denominator);
+  return checked(larger ? decided_max(left, right) : decided_min(left, right), denominator);
 }
 
 std::optional<Ratio> unary(Opcode opcode, const Ratio& x) {

@@ -9,6 +9,7 @@
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/frontend/onnx/varying_convolution.h"
 #include "compiler/frontend/onnx/window.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <numeric>
 
@@ -308,7 +309,8 @@ void import_varying_col2im(NodeContext& node) {
                     "the block is larger than the padded image, or has too many elements"))
       return;
     IntExpr count = floor_div(room, attributes->strides[i]) + 1;
-    places.push_back(ImportState::with_counts({Dim(count.lower_bound() < 0 ? max(count, 0) : count)})[0]);
+    places.push_back(
+        ImportState::with_counts({Dim(count.lower_bound() < 0 ? decided_max(count, 0) : count)})[0]);
     dims.emplace_back((*block)[i]);
   }
   auto positions = node.product(places);

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <cmath>
 
@@ -145,7 +146,7 @@ void import_range(NodeContext& node) {
   // To an end on the other side there is nothing.
   IntExpr distance = falls ? (*from)[0] - (*to)[0] : (*to)[0] - (*from)[0];
   IntExpr extent = ceil_div(distance, falls ? IntExpr(0) - (*by)[0] : (*by)[0]);
-  Dim count(distance.lower_bound() < 0 ? max(extent, 0) : extent);
+  Dim count(distance.lower_bound() < 0 ? decided_max(extent, 0) : extent);
   DType dtype = node.input(0).dtype();
   Value index = node.iota(dtype, {count}, 0);
   Value step = node.reshape(node.input(2), {}), first = node.reshape(node.input(0), {});

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -80,7 +81,7 @@ std::optional<Dim> padded_extent(NodeContext& node, int dim, Value total, int64_
   if (known && (*known)[0].lower_bound() >= 0) return ImportState::with_counts({Dim((*known)[0])})[0];
   if (known) {
     excess = subtract(node, within_bound(node, total, (*known)[0].upper_bound()), total);
-    return ImportState::with_counts({Dim(max((*known)[0], 0))})[0];
+    return ImportState::with_counts({Dim(decided_max((*known)[0], 0))})[0];
   }
   return counted_extent(node, total, most);
 }

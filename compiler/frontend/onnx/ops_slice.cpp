@@ -7,6 +7,7 @@
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/symbolic_elements.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -61,7 +62,7 @@ std::optional<IntExpr> clamped(const IntExpr& value, const IntExpr& extent, int6
   if ((index - low).lower_bound() >= 0 && (high - index).lower_bound() >= 0) return index;
   if (index.is_constant() && high.is_constant())
     return IntExpr(std::clamp(index.value(), low, std::max(low, high.value())));
-  IntExpr most = min(index, high), result = max(most, IntExpr(low));
+  IntExpr most = decided_min(index, high), result = decided_max(most, IntExpr(low));
   return low == 0 && is_safe_dim(result) && !mentions_count(result) ? std::optional(result) : std::nullopt;
 }
 

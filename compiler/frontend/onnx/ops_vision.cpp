@@ -11,6 +11,7 @@
 #include "compiler/frontend/onnx/sampling.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/frontend/onnx/window.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <numeric>
 
@@ -188,7 +189,8 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
     const WindowDim& dim = window->dims[i];
     IntExpr places =
         floor_div(d.in[i].extent + (dim.pad_low + dim.pad_high - dim.dilated_size()), dim.stride) + 1;
-    d.out.push_back(ImportState::with_counts({Dim(places.lower_bound() < 0 ? max(places, 0) : places)})[0]);
+    d.out.push_back(
+        ImportState::with_counts({Dim(places.lower_bound() < 0 ? decided_max(places, 0) : places)})[0]);
   }
   bool fits = d.groups > 0 && d.offset_groups > 0 && *channels % d.groups == 0 && (*w)[0] % d.groups == 0 &&
               *channels % d.offset_groups == 0 && (*w)[1] == *channels / d.groups && *channels > 0;
@@ -268,7 +270,8 @@ std::optional<std::vector<Dim>> unpooled_shape(NodeContext& node) {
     IntExpr extent = (dims[i + 2].extent - 1) * window->strides[i] +
                      (window->kernel[i] - window->pads_low[i] - window->pads_high[i]);
     if (!node.check(extent.upper_bound() > 0, "the unpooled shape is out of range")) return std::nullopt;
-    shape.push_back(ImportState::with_counts({Dim(extent.lower_bound() < 0 ? max(extent, 0) : extent)})[0]);
+    shape.push_back(
+        ImportState::with_counts({Dim(extent.lower_bound() < 0 ? decided_max(extent, 0) : extent)})[0]);
   }
   return shape;
 }
@@ -285,7 +288,7 @@ Value in_output_shape(NodeContext& node, Value y) {
     if (!node.check(rest.upper_bound() >= 0 && rest.upper_bound() < (1 << 24),
                     "input 'output_shape' is smaller than the unpooled shape"))
       return {};
-    behind.emplace_back(0, rest.lower_bound() < 0 ? max(rest, 0) : rest);
+    behind.emplace_back(0, rest.lower_bound() < 0 ? decided_max(rest, 0) : rest);
   }
   y = pad_spatial(node, y, behind, node.scalar(y.dtype(), 0));
   y = with_extents(node, y, *wanted);

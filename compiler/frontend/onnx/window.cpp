@@ -1,5 +1,6 @@
 // Windows from ONNX attributes.
 #include "compiler/frontend/onnx/window.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <algorithm>
 
@@ -44,12 +45,14 @@ std::optional<IntExpr> varying_positions(WindowDim& dim, const IntExpr& extent, 
   }
   IntExpr room = extent + (pads - size);
   IntExpr whole = floor_div(room, dim.stride), partial = ceil_div(room, dim.stride);
-  IntExpr wanted = counted == Positions::Ceil ? min(partial + 1, ceil_div(extent + dim.pad_low, dim.stride))
-                                              : max(whole, min(partial, 0)) + 1;
+  IntExpr wanted = counted == Positions::Ceil
+                       ? decided_min(partial + 1, ceil_div(extent + dim.pad_low, dim.stride))
+                       : decided_max(whole, decided_min(partial, 0)) + 1;
   dim.pad_high = std::max(dim.pad_high + dim.stride - 1, size - dim.pad_low - least);
   IntExpr there = floor_div(extent + (dim.pad_low + dim.pad_high - size), dim.stride) + 1;
-  if (least == 0) wanted = min(wanted, min(extent, 1) * there.upper_bound()); // none over nothing
-  return min(max(wanted, 0), there);
+  if (least == 0)
+    wanted = decided_min(wanted, decided_min(extent, 1) * there.upper_bound()); // none over nothing
+  return decided_min(decided_max(wanted, 0), there);
 }
 
 // Whether formulas of the extent, whose bounds are known, say what a pool's window does along it.
@@ -108,7 +111,7 @@ std::optional<SpatialPads> resolve_auto_pad(NodeContext& node, Value x, std::str
     int64_t stride = attributes.strides[i], size = (attributes.kernel[i] - 1) * attributes.dilations[i] + 1;
     if (size > kMax && !extent.is_constant())
       return (void)node.static_dim(x, static_cast<int>(i) + 2, what), std::nullopt;
-    IntExpr all = max((ceil_div(extent, stride) - 1) * stride + size - extent, 0);
+    IntExpr all = decided_max((ceil_div(extent, stride) - 1) * stride + size - extent, 0);
     IntExpr half = floor_div(all, 2), low = upper ? half : all - half;
     if (all.is_constant()) {
       attributes.pads_low[i] = low.value();

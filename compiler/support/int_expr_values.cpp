@@ -1,0 +1,153 @@
+// The trial of all values: atoms are numbered so that each is worked out once for a value.
+#include "compiler/support/int_expr_values.h"
+
+#include "compiler/support/int_expr_form.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace firn {
+namespace {
+
+using int_form::floor_divide;
+using int_form::floor_remainder;
+
+constexpr int64_t kMostValues = 4096;
+constexpr int64_t kLargest = int64_t{1} << 60;
+
+// An expression as steps of a program over the values of its symbols.
+class Program {
+public:
+  explicit Program(const IntExpr& expression) { result_ = add(expression); }
+
+  // Nothing where a number is too large, or a divisor is none.
+  std::optional<int64_t> run(const std::unordered_map<const Symbol*, int64_t>& symbols) {
+    std::vector<int64_t> values;
+    values.reserve(steps_.size());
+    for (const Step& step : steps_) {
+      auto value = step.atom ? atom_value(step, symbols, values) : sum_value(step, values);
+      if (!value) return std::nullopt;
+      values.push_back(*value);
+    }
+    return values[result_];
+  }
+
+private:
+  struct Term {
+    int64_t coefficient;
+    std::vector<size_t> factors;
+  };
+  // A sum, or an atom of the values of two sums.
+  struct Step {
+    const IntAtom* atom = nullptr;
+    size_t lhs = 0, rhs = 0;
+    int64_t constant = 0;
+    std::vector<Term> terms;
+  };
+
+  size_t add(const IntExpr& expression) {
+    Step sum;
+    sum.constant = expression.constant_part();
+    for (const IntExpr::Term& term : expression.terms()) {
+      Term made{term.coefficient, {}};
+      for (const AtomRef& atom : term.atoms) made.factors.push_back(add(*atom));
+      sum.terms.push_back(std::move(made));
+    }
+    steps_.push_back(std::move(sum));
+    return steps_.size() - 1;
+  }
+
+  size_t add(const IntAtom& atom) {
+    auto known = atoms_.find(&atom);
+    if (known != atoms_.end()) return known->second;
+    Step step;
+    step.atom = &atom;
+    if (atom.kind != IntAtom::Kind::Symbol) step.lhs = add(*atom.lhs), step.rhs = add(*atom.rhs);
+    steps_.push_back(std::move(step));
+    return atoms_[&atom] = steps_.size() - 1;
+  }
+
+  static std::optional<int64_t> sum_value(const Step& step, const std::vector<int64_t>& values) {
+    __int128 sum = step.constant;
+    for (const Term& term : step.terms) {
+      __int128 product = term.coefficient;
+      for (size_t factor : term.factors) {
+        product *= values[factor];
+        if (product > kLargest || product < -kLargest) return std::nullopt;
+      }
+      sum += product;
+    }
+    if (sum > kLargest || sum < -kLargest) return std::nullopt;
+    return static_cast<int64_t>(sum);
+  }
+
+  static std::optional<int64_t> atom_value(const Step& step,
+                                           const std::unordered_map<const Symbol*, int64_t>& symbols,
+                                           const std::vector<int64_t>& values) {
+    int64_t lhs = values.empty() ? 0 : values[step.lhs], rhs = values.empty() ? 0 : values[step.rhs];
+    switch (step.atom->kind) {
+    case IntAtom::Kind::Symbol: return symbols.at(step.atom->symbol.get());
+    case IntAtom::Kind::Min: return std::min(lhs, rhs);
+    case IntAtom::Kind::Max: return std::max(lhs, rhs);
+    case IntAtom::Kind::FloorDiv: return rhs > 0 ? std::optional(floor_divide(lhs, rhs)) : std::nullopt;
+    case IntAtom::Kind::Mod: return rhs > 0 ? std::optional(floor_remainder(lhs, rhs)) : std::nullopt;
+    }
+    FIRN_UNREACHABLE("atom kind");
+  }
+
+  std::vector<Step> steps_;
+  std::unordered_map<const IntAtom*, size_t> atoms_;
+  size_t result_ = 0;
+};
+
+bool have_few_values(const std::vector<SymbolRef>& symbols) {
+  int64_t count = 1;
+  for (const SymbolRef& symbol : symbols) {
+    if (symbol->upper >= int_form::kLimit || symbol->lower <= -int_form::kLimit) return false;
+    int64_t width = symbol->upper - symbol->lower + 1;
+    if (width < 1 || width > kMostValues / count) return false;
+    count *= width;
+  }
+  return true;
+}
+
+} // namespace
+
+std::optional<ValueRange> range_of_values(const IntExpr& expression) {
+  std::vector<SymbolRef> symbols = expression.symbols();
+  if (!have_few_values(symbols)) return std::nullopt;
+  std::unordered_map<const Symbol*, int64_t> values;
+  for (const SymbolRef& symbol : symbols) values[symbol.get()] = symbol->lower;
+  Program program(expression);
+  ValueRange range{INT64_MAX, INT64_MIN};
+  for (;;) {
+    auto value = program.run(values);
+    if (!value) return std::nullopt;
+    range = {std::min(range.low, *value), std::max(range.high, *value)};
+    size_t next = 0;
+    for (; next < symbols.size(); ++next) {
+      int64_t& at = values[symbols[next].get()];
+      if (at++ < symbols[next]->upper) break;
+      at = symbols[next]->lower;
+    }
+    if (next == symbols.size()) return range;
+  }
+}
+
+ValueRange range_of_sign(const IntExpr& expression) {
+  ValueRange range{expression.lower_bound(), expression.upper_bound()};
+  if (range.low >= 0 || range.high <= 0) return range;
+  return range_of_values(expression).value_or(range);
+}
+
+IntExpr decided_max(const IntExpr& lhs, const IntExpr& rhs) {
+  ValueRange difference = range_of_sign(lhs - rhs);
+  return difference.low >= 0 ? lhs : difference.high <= 0 ? rhs : max(lhs, rhs);
+}
+
+IntExpr decided_min(const IntExpr& lhs, const IntExpr& rhs) {
+  ValueRange difference = range_of_sign(lhs - rhs);
+  return difference.low >= 0 ? rhs : difference.high <= 0 ? lhs : min(lhs, rhs);
+}
+
+} // namespace firn
