@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kShapeElements = 256;  // results up to here are folded whatever else has been
 constexpr int64_t kSmallElements = 4096; // results up to here are worth a constant
-constexpr int64_t kMaxAdded = 32 << 20;  // bytes that a run may add to the constants
+constexpr int64_t kMaxAdded = 32 << 20;  // bytes by which a run may let the constants grow
 constexpr int64_t kTableElements =
     1 << 18;                         // tables made by costly ops (sine, dot) from less data than they hold
 constexpr double kMaximumWork = 2e8; // multiply-adds that the evaluator may spend on one instruction
@@ -113,7 +113,8 @@ int64_t freed_elements(const Instruction& instruction) {
   return freed;
 }
 
-// Bytes that folding adds to the constants. Elements that become wider count as the ones they replace; a
+// Bytes by which folding lets the constants grow, or shrink: the last step of a chain gives back what those
+// before it added. Elements that become wider count as the ones they replace; a
 // constant that only gets other dims shares its bytes.
 int64_t added_bytes(const Instruction& instruction) {
   if (instruction.is(Opcode::Reshape) && instruction.operand(0).def->is(Opcode::Constant)) return 0;
@@ -123,7 +124,19 @@ int64_t added_bytes(const Instruction& instruction) {
     bytes += static_cast<int64_t>(instruction.type(i).byte_size());
   }
   int64_t added = elements - freed_elements(instruction);
-  return added <= 0 || elements == 0 ? 0 : bytes / elements * added;
+  return elements == 0 ? 0 : bytes / elements * added;
+}
+
+// Weights that are computed from others take steps as large as they are, which are gone at the end.
+int64_t room_for_steps(Module& module) {
+  constexpr int64_t kSteps = 3;
+  int64_t largest = 0;
+  for_each_region(module, [&](const Region& region) {
+    for (const auto& instruction : region.instructions())
+      if (instruction->is(Opcode::Constant))
+        largest = std::max(largest, static_cast<int64_t>(instruction->type().byte_size()));
+  });
+  return std::max(kMaxAdded, kSteps * largest);
 }
 
 // Whether the result of folding is small beside the constants it replaces.
@@ -198,7 +211,7 @@ bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options,
 
 bool fold_constants(Module& module, FoldedSize size, const PassOptions& options) {
   bool changed = false;
-  int64_t may_add = kMaxAdded;
+  int64_t may_add = room_for_steps(module);
   for_each_region(module, [&](Region& region) {
     // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand
     // earlier.

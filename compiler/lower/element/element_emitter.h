@@ -78,8 +78,8 @@ private:
   kernel::Register emit_gather(const Instruction& instruction, const Index& index);
   kernel::Register look_up_bytes(const Instruction& gather, const Index& index); // no value: it does not
   kernel::Register gather_along(Value gather, const Index& index, Index from, size_t axis, const Index& at);
-  // Where the elements lie of which each lane takes one along an axis: places are `stride` apart, and from lane
-  // to lane the offset moves by `step`.
+  // Where the elements lie of which each lane takes one along an axis: places are `stride` apart, and from
+  // lane to lane the offset moves by `step`.
   struct LanePlaces {
     int buffer;
     IntExpr offset, stride;
