@@ -1,5 +1,6 @@
 // Rules of simplify-algebra for slice, concatenate, pad and gather.
 #include "compiler/passes/algebra.h"
+#include "compiler/passes/match.h"
 
 #include <algorithm>
 
@@ -157,6 +158,19 @@ bool any_positive(const std::vector<int64_t>& values) {
   return std::any_of(values.begin(), values.end(), [](int64_t value) { return value > 0; });
 }
 
+// gather(convert(x)) = convert(gather(x)) where that converts no more elements, and to wider ones: a table
+// stays as narrow as it is.
+Value widen_gathered(Instruction& gather) {
+  const Instruction& convert = *gather.operand(0).def;
+  if (!convert.is(Opcode::Convert) || most_elements(gather.type()) > most_elements(convert.type())) return {};
+  Value x = convert.operand(0);
+  if (bit_width(x.dtype()) >= bit_width(convert.type().dtype)) return {};
+  GraphBuilder builder(*gather.parent(), &gather);
+  return builder.op(Opcode::Convert,
+                    {builder.op(Opcode::Gather, {x, gather.operand(1)}, gather.attributes())},
+                    convert.attributes());
+}
+
 } // namespace
 
 Value simplify_slice(Instruction& slice) {
@@ -229,6 +243,7 @@ Value simplify_pad(Instruction& pad) {
 
 // gather by constant indices that step evenly = slice; backwards: reverse(slice).
 Value simplify_gather(Instruction& gather) {
+  if (Value widened = widen_gathered(gather)) return widened;
   Value x = gather.operand(0);
   auto axis = static_cast<size_t>(gather.attributes().integer("axis"));
   const Literal* literal = constant_literal(gather.operand(1));
