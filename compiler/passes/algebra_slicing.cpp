@@ -164,7 +164,7 @@ Value widen_gathered(Instruction& gather) {
   const Instruction& convert = *gather.operand(0).def;
   if (!convert.is(Opcode::Convert) || most_elements(gather.type()) > most_elements(convert.type())) return {};
   Value x = convert.operand(0);
-  if (bit_width(x.dtype()) >= bit_width(convert.type().dtype)) return {};
+  if (is_packed(x.dtype()) || bit_width(x.dtype()) >= bit_width(convert.type().dtype)) return {};
   GraphBuilder builder(*gather.parent(), &gather);
   return builder.op(Opcode::Convert,
                     {builder.op(Opcode::Gather, {x, gather.operand(1)}, gather.attributes())},

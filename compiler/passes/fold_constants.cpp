@@ -114,8 +114,8 @@ int64_t freed_elements(const Instruction& instruction) {
 }
 
 // Bytes by which folding lets the constants grow, or shrink: the last step of a chain gives back what those
-// before it added. Elements that become wider count as the ones they replace; a
-// constant that only gets other dims shares its bytes.
+// before it added. Elements that become wider count as the ones they replace; a constant that only gets other
+// dims shares its bytes.
 int64_t added_bytes(const Instruction& instruction) {
   if (instruction.is(Opcode::Reshape) && instruction.operand(0).def->is(Opcode::Constant)) return 0;
   int64_t elements = 0, bytes = 0;

@@ -84,13 +84,14 @@ private:
   static std::optional<int64_t> atom_value(const Step& step,
                                            const std::unordered_map<const Symbol*, int64_t>& symbols,
                                            const std::vector<int64_t>& values) {
-    int64_t lhs = values.empty() ? 0 : values[step.lhs], rhs = values.empty() ? 0 : values[step.rhs];
+    if (step.atom->kind == IntAtom::Kind::Symbol) return symbols.at(step.atom->symbol.get());
+    int64_t lhs = values[step.lhs], rhs = values[step.rhs];
     switch (step.atom->kind) {
-    case IntAtom::Kind::Symbol: return symbols.at(step.atom->symbol.get());
     case IntAtom::Kind::Min: return std::min(lhs, rhs);
     case IntAtom::Kind::Max: return std::max(lhs, rhs);
     case IntAtom::Kind::FloorDiv: return rhs > 0 ? std::optional(floor_divide(lhs, rhs)) : std::nullopt;
     case IntAtom::Kind::Mod: return rhs > 0 ? std::optional(floor_remainder(lhs, rhs)) : std::nullopt;
+    case IntAtom::Kind::Symbol: break;
     }
     FIRN_UNREACHABLE("atom kind");
   }

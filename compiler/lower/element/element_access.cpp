@@ -140,10 +140,6 @@ private:
   int bits_, per_byte_;
 };
 
-} // namespace
-
-namespace {
-
 // What memory holds of elements, as code computes with them.
 kernel::Register computed_with(Builder& builder, DType dtype, kernel::Register raw) {
   if (dtype == DType::Bool)
