@@ -127,8 +127,18 @@ int64_t added_bytes(const Instruction& instruction) {
   return elements == 0 ? 0 : bytes / elements * added;
 }
 
-// Weights that are computed from others take steps as large as they are, which are gone at the end.
-int64_t room_for_steps(Module& module) {
+// Bytes by which the constants may still grow. Some are reserved for what is no larger than one that it is
+// made of: weights that are computed from others take steps as large as they are, which are gone at the end.
+struct Room {
+  int64_t left = kMaxAdded, reserved = 0;
+  bool take(int64_t bytes, bool grows) {
+    if (bytes > 0 && bytes > left - (grows ? reserved : 0)) return false;
+    left -= bytes;
+    return true;
+  }
+};
+
+Room room_of(Module& module) {
   constexpr int64_t kSteps = 3;
   int64_t largest = 0;
   for_each_region(module, [&](const Region& region) {
@@ -136,7 +146,8 @@ int64_t room_for_steps(Module& module) {
       if (instruction->is(Opcode::Constant))
         largest = std::max(largest, static_cast<int64_t>(instruction->type().byte_size()));
   });
-  return std::max(kMaxAdded, kSteps * largest);
+  int64_t reserved = std::max<int64_t>(kSteps * largest - kMaxAdded, 0);
+  return {kMaxAdded + reserved, reserved};
 }
 
 // Whether the result of folding is small beside the constants it replaces.
@@ -146,10 +157,12 @@ bool is_small_beside(Stored result, Stored operands, FoldedSize size) {
 }
 
 bool is_worth_folding(const Instruction& instruction, FoldedSize size, const PassOptions& options,
-                      int64_t& may_add) {
+                      Room& room) {
   Stored operands, results;
+  int64_t largest = 0;
   for (Value operand : instruction.operands()) {
     Stored part = stored(operand);
+    largest = std::max(largest, part.bytes);
     operands = {operands.elements + part.elements, operands.bytes + part.bytes};
   }
   for (int i = 0; i < instruction.num_results(); ++i) {
@@ -166,10 +179,7 @@ bool is_worth_folding(const Instruction& instruction, FoldedSize size, const Pas
   if (results.elements <= kShapeElements) return true;
   bool worth = results.elements <= kSmallElements || is_small_beside(results, operands, size) ||
                (has_trait(instruction.opcode(), Costly) && results.elements <= kTableElements);
-  int64_t added = worth ? added_bytes(instruction) : 0;
-  if (!worth || added > may_add) return false;
-  may_add -= added;
-  return true;
+  return worth && room.take(added_bytes(instruction), results.bytes > largest);
 }
 
 // The name of the initializer that the constant comes from survives folding.
@@ -181,13 +191,13 @@ std::string folded_location(const Instruction& instruction) {
   return instruction.location();
 }
 
-bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options, int64_t& may_add) {
+bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options, Room& room) {
   if (!is_foldable_op(instruction.opcode()) || instruction.num_results() == 0) return false;
   for (Value operand : instruction.operands())
     if (!is_foldable_operand(operand)) return false;
   for (int i = 0; i < instruction.num_results(); ++i)
     if (!is_static_tensor(instruction.result(i))) return false;
-  if (!instruction.has_uses() || !is_worth_folding(instruction, size, options, may_add)) return false;
+  if (!instruction.has_uses() || !is_worth_folding(instruction, size, options, room)) return false;
   std::vector<LiteralRef> operands;
   for (Value operand : instruction.operands()) {
     operands.push_back(materialise(operand));
@@ -211,11 +221,11 @@ bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options,
 
 bool fold_constants(Module& module, FoldedSize size, const PassOptions& options) {
   bool changed = false;
-  int64_t may_add = room_for_steps(module);
+  Room room = room_of(module);
   for_each_region(module, [&](Region& region) {
     // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand
     // earlier.
-    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, size, options, may_add);
+    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, size, options, room);
   });
   return changed;
 }
