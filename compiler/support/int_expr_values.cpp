@@ -1,9 +1,11 @@
-// The trial of all values: atoms are numbered so that each is worked out once for a value.
+// The trial of all values: atoms are numbered so that each is worked out once for a value. Of one symbol with
+// far more values than the expression takes to repeat itself, those at both ends say all.
 #include "compiler/support/int_expr_values.h"
 
 #include "compiler/support/int_expr_form.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace firn {
@@ -101,6 +103,70 @@ private:
   size_t result_ = 0;
 };
 
+// f(x + period) = f(x) + growth, for every x.
+struct Repetition {
+  int64_t period = 1, growth = 0;
+};
+
+std::optional<Repetition> repetition_of(const IntExpr& expression);
+
+std::optional<Repetition> repetition_of(const IntAtom& atom) {
+  if (atom.kind == IntAtom::Kind::Symbol) return Repetition{1, 1};
+  bool divides = atom.kind == IntAtom::Kind::FloorDiv || atom.kind == IntAtom::Kind::Mod;
+  if (!divides || !atom.rhs->is_constant() || atom.rhs->value() <= 0) return std::nullopt;
+  auto inner = repetition_of(*atom.lhs);
+  if (!inner) return std::nullopt;
+  int64_t divisor = atom.rhs->value(), times = divisor / std::gcd(inner->growth, divisor);
+  if (times > kMostValues / inner->period || std::abs(inner->growth) > kLargest / times) return std::nullopt;
+  int64_t growth = atom.kind == IntAtom::Kind::Mod ? 0 : inner->growth * times / divisor;
+  return Repetition{inner->period * times, growth};
+}
+
+// Of an expression of one symbol that is made of sums and of quotients and remainders by numbers.
+std::optional<Repetition> repetition_of(const IntExpr& expression) {
+  Repetition sum;
+  for (const IntExpr::Term& term : expression.terms()) {
+    auto part = term.atoms.size() == 1 ? repetition_of(*term.atoms[0]) : std::nullopt;
+    if (!part) return std::nullopt;
+    int64_t period = std::lcm(sum.period, part->period);
+    if (period > kMostValues) return std::nullopt;
+    __int128 growth = __int128(sum.growth) * (period / sum.period) +
+                      __int128(term.coefficient) * part->growth * (period / part->period);
+    if (growth > kLargest || growth < -kLargest) return std::nullopt;
+    sum = {period, static_cast<int64_t>(growth)};
+  }
+  return sum;
+}
+
+// Over `count` values of the symbol from `first` on.
+std::optional<ValueRange> range_from(const IntExpr& expression, const Symbol& symbol, int64_t first,
+                                     int64_t count) {
+  Program program(expression);
+  ValueRange range{INT64_MAX, INT64_MIN};
+  for (int64_t i = 0; i < count; ++i) {
+    auto value = program.run({{&symbol, first + i}});
+    if (!value) return std::nullopt;
+    range = {std::min(range.low, *value), std::max(range.high, *value)};
+  }
+  return range;
+}
+
+// Of a symbol with more values than are tried: what repeats itself grows from period to period, or shrinks, so
+// that the first one and the last one hold the least value and the greatest.
+std::optional<ValueRange> range_at_ends(const IntExpr& expression, const Symbol& symbol) {
+  auto repetition = repetition_of(expression);
+  if (!repetition || symbol.lower <= -int_form::kLimit) return std::nullopt;
+  int64_t period = repetition->period;
+  auto range = range_from(expression, symbol, symbol.lower, period);
+  if (!range || repetition->growth == 0) return range;
+  if (symbol.upper < kLargest) {
+    auto last = range_from(expression, symbol, symbol.upper - period + 1, period);
+    if (!last) return std::nullopt;
+    return ValueRange{std::min(range->low, last->low), std::max(range->high, last->high)};
+  }
+  return repetition->growth > 0 ? ValueRange{range->low, INT64_MAX} : ValueRange{-INT64_MAX, range->high};
+}
+
 bool have_few_values(const std::vector<SymbolRef>& symbols) {
   int64_t count = 1;
   for (const SymbolRef& symbol : symbols) {
@@ -116,7 +182,8 @@ bool have_few_values(const std::vector<SymbolRef>& symbols) {
 
 std::optional<ValueRange> range_of_values(const IntExpr& expression) {
   std::vector<SymbolRef> symbols = expression.symbols();
-  if (!have_few_values(symbols)) return std::nullopt;
+  if (!have_few_values(symbols))
+    return symbols.size() == 1 ? range_at_ends(expression, *symbols[0]) : std::nullopt;
   std::unordered_map<const Symbol*, int64_t> values;
   for (const SymbolRef& symbol : symbols) values[symbol.get()] = symbol->lower;
   Program program(expression);

@@ -1,8 +1,10 @@
 // Random integer expressions against brute force: simplification keeps every value, and bounds hold.
 #include "compiler/support/int_expr.h"
+#include "compiler/support/int_expr_values.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <random>
 
 namespace firn {
@@ -151,6 +153,42 @@ TEST_CASE("substituting numbers gives the value") {
     REQUIRE(result.is_constant());
     REQUIRE(result.value() == sample.values[seed % generator.points().size()]);
   }
+}
+
+TEST_CASE("both ends of a long range hold the least value and the greatest") {
+  constexpr int64_t kFirst = -7, kCount = 9000;
+  IntExpr x = IntExpr::symbol(std::make_shared<Symbol>(Symbol{"x", kFirst, kFirst + kCount - 1}));
+  std::mt19937 random(5);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution(low, high)(random); };
+  int ranges = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int64_t> plain(kCount), values;
+    for (int64_t i = 0; i < kCount; ++i) plain[static_cast<size_t>(i)] = kFirst + i;
+    IntExpr made = x;
+    values = plain;
+    for (int64_t step = pick(1, 5); step > 0; --step) {
+      int64_t kind = pick(0, 3), number = pick(2, 7), factor = pick(-3, 3);
+      made = kind == 0   ? floor_div(made, number)
+             : kind == 1 ? floor_mod(made, number)
+             : kind == 2 ? made * factor + number
+                         : made + x * factor;
+      for (size_t i = 0; i < values.size(); ++i) {
+        int64_t& value = values[i];
+        int64_t quotient = floor_quotient(value, number);
+        value = kind == 0   ? quotient
+                : kind == 1 ? value - quotient * number
+                : kind == 2 ? value * factor + number
+                            : value + plain[i] * factor;
+      }
+    }
+    auto range = range_of_values(made);
+    if (!range) continue;
+    ++ranges;
+    INFO(made.to_string());
+    CHECK(range->low == *std::min_element(values.begin(), values.end()));
+    CHECK(range->high == *std::max_element(values.begin(), values.end()));
+  }
+  CHECK(ranges > 190);
 }
 
 } // namespace

@@ -244,15 +244,28 @@ TEST_CASE("all values of a symbol show what intervals leave open") {
   REQUIRE(both);
   CHECK(both->low == 0);
   CHECK(both->high == 29);
-  CHECK_FALSE(range_of_values(far));
+  CHECK_FALSE(range_of_values(far * far));
+  CHECK_FALSE(range_of_values(max(far, 7)));
   CHECK_FALSE(range_of_values(any - any + h * any));
   CHECK_FALSE(range_of_values(floor_div(h, w - 1))); // a divisor of 0
   CHECK_FALSE(range_of_values(h * h * h * h * h * h * h * h * h * h));
+  // Of many values, or no end of them, both ends say what all do.
+  auto long_one = range_of_values(ceil_div(far, 3) * 3 - far + floor_mod(far + 5, 4));
+  REQUIRE(long_one);
+  CHECK(long_one->low == 0);
+  CHECK(long_one->high == 5);
+  auto falling = range_of_values(floor_div(far * 2 + 1, 3) - far);
+  REQUIRE(falling);
+  CHECK(falling->low == -33333);
+  CHECK(falling->high == 0);
+  CHECK(range_of_values(ceil_div(any, 2) * 2 - any)->high == 1);
+  CHECK(range_of_values(any - floor_div(any, 5) - 3)->low == -3);
+  CHECK(range_of_values(any - floor_div(any, 5) - 3)->high == INT64_MAX);
   // The padding of a window of 3 with a stride of 2.
   CHECK(decided_max(even - h + 1, 0) == even - h + 1);
   CHECK(decided_max(0, h - even) == IntExpr(0));
   CHECK(decided_min(even, h) == h);
-  CHECK(decided_min(even, far) == min(even, far));
+  CHECK(decided_min(h * w, far) == min(h * w, far));
   CHECK(decided_max(h, w) == max(h, w));
 }
 
