@@ -151,8 +151,8 @@ std::optional<ValueRange> range_from(const IntExpr& expression, const Symbol& sy
   return range;
 }
 
-// Of a symbol with more values than are tried: what repeats itself grows from period to period, or shrinks, so
-// that the first one and the last one hold the least value and the greatest.
+// Of a symbol with more values than are tried: what repeats itself grows from period to period, or shrinks,
+// so that the first one and the last one hold the least value and the greatest.
 std::optional<ValueRange> range_at_ends(const IntExpr& expression, const Symbol& symbol) {
   auto repetition = repetition_of(expression);
   if (!repetition || symbol.lower <= -int_form::kLimit) return std::nullopt;

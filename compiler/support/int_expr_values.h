@@ -10,8 +10,8 @@ struct ValueRange {
   int64_t low, high; // inclusive
 };
 
-// The least and the greatest value, INT64_MAX where there is none. Nothing if the symbols have too many values
-// to try them all, unless it is one in quotients and remainders by numbers, or numbers grow too large.
+// The least and the greatest value, INT64_MAX where there is none. Nothing if the symbols have too many
+// values to try them all, unless it is one in quotients and remainders by numbers, or numbers grow too large.
 std::optional<ValueRange> range_of_values(const IntExpr& expression);
 
 // Bounds of an expression of which the sign counts: as its intervals show it, or else its values.
