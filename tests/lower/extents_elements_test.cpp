@@ -152,6 +152,39 @@ TEST_CASE("gathers follow extents", "[extents]") {
       {.ranges = {{"i", {-1, 3}}, {"j", {0, 9}}}, .extents = {{{"m", 70}}, {{"m", 1}}, {{"m", 2}}}});
 }
 
+TEST_CASE("pads of rows of any length are whole rows") {
+  for (std::string row : {"m", "m + 1", "6*m + 1"})
+    for (std::string dtype : {"f32", "f16"}) {
+      std::string zero = "    %z = constant [0] : " + dtype + "[]\n";
+      expect_everywhere(
+          module_of({"m in [1, 9]"}, "%x: " + dtype + "[9," + row + "]",
+                    zero + "    %r = pad %x, %z {high = [5, 0], interior = [0, 0], low = [4, 0]} : " + dtype +
+                        "[18," + row + "]",
+                    dtype + "[18," + row + "]"),
+          {.tolerance = 0, .extents = {{{"m", 1}}, {{"m", 2}}, {{"m", 7}}, {{"m", 9}}}});
+    }
+}
+
+TEST_CASE("columns that vary end in a bias") {
+  for (auto [most, values] : {std::pair<std::string, std::vector<int64_t>>{"19", {1, 8, 17, 19}},
+                              {"7", {1, 7}},
+                              {"100", {3, 24, 96, 97, 100}}}) {
+    LoweredOptions options;
+    for (int64_t m : values) options.extents.push_back({{"m", m}});
+    expect_everywhere(
+        module_of({"m in [1, " + most + "]"}, "%x: f32[5,6], %w: f32[6,m], %b: f32[1,m]",
+                  "    %r = fusion %x, %w, %b {kind = contraction} region(%p: f32[5,6], %q: f32[6,m], %c: "
+                  "f32[1,m]) {\n"
+                  "      %d = dot %p, %q {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = "
+                  "[0]} : f32[5,m]\n"
+                  "      %s = reshape %c : f32[m]\n"
+                  "      %t = broadcast_in_dim %s {dims = [1]} : f32[5,m]\n"
+                  "      %a = add %d, %t : f32[5,m]\n      return %a\n    } : f32[5,m]",
+                  "f32[5,m]"),
+        options);
+  }
+}
+
 TEST_CASE("rows, columns and steps of a dot of lines vary", "[extents]") {
   std::vector<std::map<std::string, int64_t>> values;
   for (int64_t k : {0, 1, 3, 7, 8, 15, 16, 31, 64, 70})

@@ -1,6 +1,7 @@
 // Motifs of matrix products and attention.
 #include "tests/random/motifs.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn::test {
@@ -128,9 +129,12 @@ std::string attention_node(Growth& g) {
                  g.input(g.draw_literal(dtype, {batch, kv, k, width})),
                  g.input(g.draw_literal(dtype, {batch, kv, k, value_width}))};
   bool causal = g.random.chance(0.3);
-  if (!causal && g.random.chance(0.5))
-    operands.push_back(g.fresh(dtype, g.random.pick<Dims>(std::vector<Dims>{
-                                          {q, k}, {1, 1, q, k}, {batch, 1, 1, k}, {batch, heads, q, k}})));
+  if (!causal && g.random.chance(0.5)) {
+    Dims bias =
+        g.random.pick<Dims>(std::vector<Dims>{{q, k}, {1, 1, q, k}, {batch, 1, 1, k}, {batch, heads, q, k}});
+    bool fixed = std::all_of(bias.begin(), bias.end(), [&](int64_t extent) { return g.is_fixed(extent); });
+    operands.push_back(fixed ? g.fresh(dtype, bias) : g.input(g.draw_literal(dtype, bias)));
+  }
   std::vector<Message> attributes{attribute("is_causal", causal)};
   if (g.random.chance(0.3)) attributes.push_back(attribute_real("softcap", 4));
   return g.add("Attention", operands, attributes);

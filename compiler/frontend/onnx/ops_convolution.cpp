@@ -175,6 +175,11 @@ std::optional<Window> transposed_window(NodeContext& node, const WindowAttribute
     }
     dim.pad_low = dim.dilated_size() - 1 - cut.low;
     dim.pad_high = dim.dilated_size() - 1 - cut.high + output_padding[i];
+    // There is one gap less than there are elements: of none, less than none.
+    if (node.input(0).type().dims[i + 2] == Dim(0)) {
+      int64_t most = dim.pad_low + dim.pad_high - (dim.dilated_size() - 1);
+      dim.pad_high -= std::clamp<int64_t>(most, 0, dim.input_dilation - 1);
+    }
     window.dims.push_back(dim);
   }
   return window;

@@ -166,6 +166,25 @@ private:
     return groups;
   }
 
+  // Whether code that finds its positions in joined loops decides more than the same in a loop for each: a
+  // quotient by an extent that varies does not show that it ends with the box.
+  bool decides_more(const Box& box, const std::vector<Group>& groups, const ElementUses& uses) const {
+    std::vector<IntExpr> positions(dims_.size(), IntExpr(0));
+    bool joined = false;
+    for (const Group& group : groups) {
+      joined |= group.dims.size() > 1 && !group.extent.is_constant();
+      spread(group, box, IntExpr::symbol(make_symbol("group", group.extent)), positions);
+    }
+    return joined && loops_.uses(index_at(box, positions)).decisions.size() > uses.decisions.size();
+  }
+
+  static std::vector<Group> apart(const Box& box) {
+    std::vector<Group> groups;
+    for (size_t i = 0; i < box.extent.size(); ++i)
+      if (!(box.extent[i] == IntExpr(1))) groups.push_back({{i}, box.extent[i]});
+    return groups;
+  }
+
   bool can_vectorise(const Group& group, const ElementUses& uses,
                      const std::vector<SymbolRef>& symbols) const {
     // Strides of the outer dims follow from the innermost one's, by extents that may vary.
@@ -195,6 +214,7 @@ private:
     std::vector<IntExpr> positions = as_positions(symbols);
     ElementUses uses = loops_.uses(index_at(box, positions));
     std::vector<Group> groups = collapse(box, uses, symbols);
+    if (decides_more(box, groups, uses)) groups = apart(box);
     if (groups.empty()) {
       loops_.body(index_at(box, std::vector<IntExpr>(dims_.size(), IntExpr(0))), {});
       return;
