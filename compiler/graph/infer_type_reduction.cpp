@@ -56,7 +56,7 @@ std::optional<Dim> TypeRules::window_output(const WindowDim& window, const Dim& 
   if (window.input_dilation != 1) return std::nullopt;
   IntExpr padded = input.extent + (window.pad_low + window.pad_high - window.dilated_size());
   IntExpr places = floor_div(padded, window.stride) + 1;
-  Dim result(places.lower_bound() < 0 ? decided_max(places, 0) : places); // a window may not fit every run
+  Dim result(decided_max(places, 0)); // a window may not fit every run
   result.counted = input.counted;
   return result;
 }

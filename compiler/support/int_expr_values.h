@@ -16,7 +16,8 @@ std::optional<ValueRange> range_of_values(const IntExpr& expression);
 
 // Bounds of an expression of which the sign counts: as its intervals show it, or else its values.
 ValueRange range_of_sign(const IntExpr& expression);
-// The larger one or the smaller one of two, which is one of them where the sign of their difference is seen.
+// The larger one or the smaller one of two, which is one of them where the sign of their difference is seen:
+// for shapes. min and max are asked too often where kernels are made to try values.
 IntExpr decided_max(const IntExpr& lhs, const IntExpr& rhs);
 IntExpr decided_min(const IntExpr& lhs, const IntExpr& rhs);
 

@@ -140,10 +140,15 @@ bool rotate(NodeContext& node, Queries& made) {
   return !node.failed();
 }
 
+// What each entry of the batch has, i64 [batch], beside [batch, heads, steps, keys].
+Value by_entry(NodeContext& node, const Queries& made, Value values) {
+  return node.reshape(values, {made.batch, Dim(1), Dim(1), Dim(1)});
+}
+
 // i64 [batch, heads, steps, 3]: where the new steps of each entry of the batch lie in the cache.
 Value places_of_steps(NodeContext& node, const Queries& made) {
   std::vector<Dim> dims{made.batch, Dim(made.kv_heads), made.steps, Dim(1)};
-  Value step = add(node, node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)}),
+  Value step = add(node, by_entry(node, made, made.past),
                    node.iota(DType::I64, {Dim(1), Dim(1), made.steps, Dim(1)}, 2));
   return node.concatenate(
       {node.iota(DType::I64, dims, 0), node.iota(DType::I64, dims, 1), node.broadcast_to(step, dims)}, 3);
@@ -167,17 +172,16 @@ Value grown(NodeContext& node, const Queries& made, Value steps, Value cache) {
   }
   Value all = node.op(Opcode::ScatterND, {whole, places_of_steps(node, made), fresh});
   // What lies behind the shorter entries is nobody's.
-  Value end = add(node, node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)}),
-                  extent_value(node, made.steps));
+  Value end = add(node, by_entry(node, made, made.past), extent_value(node, made.steps));
   Value used = node.compare("lt", node.iota(DType::I64, {made.keys, Dim(1)}, 0), end);
   return node.select(used, all, node.scalar(DType::F32, 0));
 }
 
 // What is added to the scores of keys that a query does not see: [batch, 1, steps, keys].
 Value hidden_keys(NodeContext& node, const Queries& made) {
-  Value column = node.reshape(made.past, {made.batch, Dim(1), Dim(1), Dim(1)});
+  Value column = by_entry(node, made, made.past);
   // Steps behind an entry's last one, in a prompt of others that are longer, see what that sees.
-  Value last = node.reshape(made.last, {made.batch, Dim(1), Dim(1), Dim(1)});
+  Value last = by_entry(node, made, made.last);
   Value row = smaller(node, add(node, column, node.iota(DType::I64, {made.steps, Dim(1)}, 0)), last);
   Value key = node.iota(DType::I64, {Dim(1), made.keys}, 1);
   Value seen = node.compare("ge", row, key);

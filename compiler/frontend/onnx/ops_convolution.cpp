@@ -314,8 +314,7 @@ void import_varying_col2im(NodeContext& node) {
                     "the block is larger than the padded image, or has too many elements"))
       return;
     IntExpr count = floor_div(room, attributes->strides[i]) + 1;
-    places.push_back(
-        ImportState::with_counts({Dim(count.lower_bound() < 0 ? decided_max(count, 0) : count)})[0]);
+    places.push_back(ImportState::with_counts({Dim(decided_max(count, 0))})[0]);
     dims.emplace_back((*block)[i]);
   }
   auto positions = node.product(places);

@@ -189,8 +189,7 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
     const WindowDim& dim = window->dims[i];
     IntExpr places =
         floor_div(d.in[i].extent + (dim.pad_low + dim.pad_high - dim.dilated_size()), dim.stride) + 1;
-    d.out.push_back(
-        ImportState::with_counts({Dim(places.lower_bound() < 0 ? decided_max(places, 0) : places)})[0]);
+    d.out.push_back(ImportState::with_counts({Dim(decided_max(places, 0))})[0]);
   }
   bool fits = d.groups > 0 && d.offset_groups > 0 && *channels % d.groups == 0 && (*w)[0] % d.groups == 0 &&
               *channels % d.offset_groups == 0 && (*w)[1] == *channels / d.groups && *channels > 0;
@@ -270,8 +269,7 @@ std::optional<std::vector<Dim>> unpooled_shape(NodeContext& node) {
     IntExpr extent = (dims[i + 2].extent - 1) * window->strides[i] +
                      (window->kernel[i] - window->pads_low[i] - window->pads_high[i]);
     if (!node.check(extent.upper_bound() > 0, "the unpooled shape is out of range")) return std::nullopt;
-    shape.push_back(
-        ImportState::with_counts({Dim(extent.lower_bound() < 0 ? decided_max(extent, 0) : extent)})[0]);
+    shape.push_back(ImportState::with_counts({Dim(decided_max(extent, 0))})[0]);
   }
   return shape;
 }
@@ -288,7 +286,7 @@ Value in_output_shape(NodeContext& node, Value y) {
     if (!node.check(rest.upper_bound() >= 0 && rest.upper_bound() < (1 << 24),
                     "input 'output_shape' is smaller than the unpooled shape"))
       return {};
-    behind.emplace_back(0, rest.lower_bound() < 0 ? decided_max(rest, 0) : rest);
+    behind.emplace_back(0, decided_max(rest, 0));
   }
   y = pad_spatial(node, y, behind, node.scalar(y.dtype(), 0));
   y = with_extents(node, y, *wanted);

@@ -41,7 +41,7 @@ Value gathered_columns(NodeContext& node, Value x, int axis, const Dim& taps, in
   IntExpr room = x.type().dims[static_cast<size_t>(axis)].extent - (taps.extent - 1) * dilation - 1;
   if (!node.check(room.upper_bound() >= 0, "the filter is larger than the padded input")) return {};
   IntExpr places = floor_div(room, stride) + 1;
-  Dim out = ImportState::with_counts({Dim(places.lower_bound() < 0 ? decided_max(places, 0) : places)})[0];
+  Dim out = ImportState::with_counts({Dim(decided_max(places, 0))})[0];
   Value at = tap_positions(node, {out, taps}, 0, 1, stride, dilation);
   if (room.lower_bound() < 0) {
     Value size = multiply(node, plus(node, extent_value(node, taps), -1), number(node, dilation));

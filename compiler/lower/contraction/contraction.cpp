@@ -214,7 +214,8 @@ private:
       return [&] { return emit_tile_by(spec, position, tile, vectors), std::vector<Register>{}; };
     };
     auto compare = [&](kernel::Predicate predicate, const IntExpr& column) {
-      return b_.compare(kernel::OpKind::SCmp, predicate, b_.index(column), b_.index(*edge.columns_end));
+      return b_.compare(kernel::OpKind::SCmp, predicate, b_.index(column),
+                        b_.index(edge.columns_end->columns));
     };
     auto emit_at_edge = [&] {
       b_.if_then_else(compare(kernel::Predicate::Lt, first), emit_by(edge),
@@ -222,7 +223,7 @@ private:
       return std::vector<Register>{};
     };
     // A tile that is wider than there are ever columns left has no code that reads all of it.
-    if (end.lower_bound() > edge.columns_end->upper_bound()) return (void)emit_at_edge();
+    if (end.lower_bound() > edge.columns_end->columns.upper_bound()) return (void)emit_at_edge();
     b_.if_then_else(compare(kernel::Predicate::Le, end), emit_by(spec_), emit_at_edge);
   }
 

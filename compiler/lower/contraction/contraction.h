@@ -57,9 +57,12 @@ struct ContractionSpec {
   // Where the columns vary, code for the tiles in which they end: what `vector` reads ends with them.
   std::shared_ptr<const ContractionSpec> edge_columns;
   // Of such: how many columns there are, and what takes the sum of one of them, in place of `store`.
-  std::optional<IntExpr> columns_end;
-  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& column, kernel::Register sum)>
-      store_column;
+  struct ColumnsEnd {
+    IntExpr columns;
+    std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& column, kernel::Register sum)>
+        store;
+  };
+  std::optional<ColumnsEnd> columns_end;
   kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.product says, a scalar
   std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
   // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this

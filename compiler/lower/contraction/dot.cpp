@@ -76,16 +76,15 @@ public:
 private:
   std::shared_ptr<const ContractionSpec> edge_columns(const ContractionSpec& whole) const {
     auto spec = std::make_shared<ContractionSpec>(whole);
-    spec->columns_end = g_.column.extent;
     spec->vector = [code = *this](Builder& b, const TilePosition& at, int vector,
                                   const std::vector<IntExpr>& k) {
       return code.load_columns(b, at, vector, k, /*ends=*/true);
     };
-    spec->store_column = [code = *this](Builder& b, const TilePosition& at, const IntExpr& column,
-                                        Register sum) {
+    auto store = [code = *this](Builder& b, const TilePosition& at, const IntExpr& column, Register sum) {
       auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
       code.finish_each_lane(b, {at.outer.begin(), batch_end}, code.rows_at(at, 0), column, 1, 1, sum);
     };
+    spec->columns_end = {g_.column.extent, store};
     spec->sums_in_memory = std::make_shared<SumsArray>();
     return spec;
   }

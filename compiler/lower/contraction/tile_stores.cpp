@@ -36,9 +36,9 @@ void TileStores::store_columns(TilePosition position, int rows, int vectors) {
   IntExpr first_row = position.row, first = position.column_vector * groups_.lanes;
   b_.loop(0, rows, 1, [&](const IntExpr& row) {
     position.row = first_row + row;
-    b_.loop(0, min(*spec_.columns_end - first, width), 1, [&](const IntExpr& column) {
+    b_.loop(0, min(spec_.columns_end->columns - first, width), 1, [&](const IntExpr& column) {
       Register sum = b_.load(spec_.element, memory, row * width + column);
-      spec_.store_column(b_, position, first + column, sum);
+      spec_.columns_end->store(b_, position, first + column, sum);
     });
   });
 }

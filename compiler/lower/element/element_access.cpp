@@ -262,14 +262,10 @@ kernel::Register index_lanes(Builder& builder, const IntExpr& expression, const 
   return vector;
 }
 
-namespace {
-
 kernel::Register integer(Builder& builder, kernel::MachineType type, const IntExpr& expression) {
   if (expression.is_constant()) return builder.constant_int(type, expression.value());
-  return builder.cast(OpKind::IndexCast, builder.index(expression), type.scalar);
+  return builder.splat(builder.cast(OpKind::IndexCast, builder.index(expression), type.scalar), type.lanes);
 }
-
-} // namespace
 
 IntExpr checked_index(Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper) {
   if (builder.status() >= 0) {

@@ -44,6 +44,8 @@ kernel::Register load_valid_lanes(kernel::Builder& builder, int buffer, const Ty
 kernel::Register load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                                int count);
 
+// An expression that is the same in all lanes, as an integer of the type.
+kernel::Register integer(kernel::Builder& builder, kernel::MachineType type, const IntExpr& expression);
 // An index expression as i64 lanes.
 kernel::Register index_lanes(kernel::Builder& builder, const IntExpr& expression, const Lanes& lanes);
 

@@ -2,6 +2,7 @@
 #include "compiler/lower/element/element_emitter.h"
 #include "compiler/lower/element/kernel_scalars.h"
 
+#include <cstdlib>
 #include <limits>
 
 namespace firn::lower {
@@ -19,11 +20,6 @@ bool are_known_inside(Value indices, const IntExpr& extent) {
   for (int64_t i = 0; i < literal.num_elements(); ++i)
     if (literal.get_int(i) < 0 || literal.get_int(i) >= extent.lower_bound()) return false;
   return true;
-}
-
-kernel::Register in_lanes(kernel::Builder& builder, kernel::MachineType type, const IntExpr& value) {
-  if (value.is_constant()) return builder.constant_int(type, value.value());
-  return builder.splat(builder.cast(OpKind::IndexCast, builder.index(value), type.scalar), type.lanes);
 }
 
 } // namespace
@@ -70,10 +66,10 @@ kernel::Register ElementEmitter::runtime_lanes(Value indices, const Index& at, c
   if (!are_known_inside(indices, extent)) {
     kernel::MachineType type = builder_.type(places);
     kernel::Register zero = builder_.constant_int(type, 0),
-                     last = in_lanes(builder_, type, max(extent, 1) - 1);
+                     last = integer(builder_, type, max(extent, 1) - 1);
     if (is_signed(dtype)) {
       kernel::Register negative = builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, places, zero);
-      kernel::Register from_end = builder_.binary(OpKind::IAdd, places, in_lanes(builder_, type, extent));
+      kernel::Register from_end = builder_.binary(OpKind::IAdd, places, integer(builder_, type, extent));
       places = builder_.binary(OpKind::SMax, builder_.select(negative, from_end, places), zero);
       places = builder_.binary(OpKind::SMin, places, last);
     } else {
@@ -88,7 +84,6 @@ std::optional<ElementEmitter::LanePlaces> ElementEmitter::lane_places(Value data
   auto memory = memory_.find(key(data));
   if (memory == memory_.end() || is_packed(data.dtype()) || builder_.status() >= 0) return std::nullopt;
   const Type& type = memory->second.type;
-  if (type.at_bound().num_elements() > std::numeric_limits<int32_t>::max()) return std::nullopt;
   int64_t last = std::max<int64_t>(type.dims[axis].extent.upper_bound() - 1, 0);
   auto place = std::make_shared<const Symbol>(Symbol{"place", 0, last});
   from[axis] = IntExpr::symbol(place);
@@ -97,6 +92,10 @@ std::optional<ElementEmitter::LanePlaces> ElementEmitter::lane_places(Value data
   IntExpr offset = type.offset_of(from);
   std::optional<int64_t> step = lanes_.step(offset);
   if (!stride || !step) return std::nullopt;
+  // Lanes hold them in 32 bits.
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+  if (stride->upper_bound() > kMost / std::max<int64_t>(last, 1) || std::abs(*step) > kMost / lanes_.count)
+    return std::nullopt;
   return LanePlaces{memory->second.buffer, offset, *stride, *step};
 }
 
@@ -111,7 +110,7 @@ kernel::Register ElementEmitter::gather_lanes(Value gather, const LanePlaces& fr
   kernel::Register places = runtime_lanes(gather.def->operand(1), at, extent);
   kernel::MachineType type = builder_.type(places);
   if (!(from.stride == IntExpr(1)))
-    places = builder_.binary(OpKind::IMul, places, in_lanes(builder_, type, from.stride));
+    places = builder_.binary(OpKind::IMul, places, integer(builder_, type, from.stride));
   if (from.step != 0) {
     std::vector<int64_t> steps;
     for (int i = 0; i < type.lanes; ++i) steps.push_back(i * from.step);
