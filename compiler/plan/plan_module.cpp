@@ -60,9 +60,7 @@ private:
   Result visit(const Region& region, const Instruction* chain) {
     for (const auto& instruction : region.instructions()) {
       if (instruction->is(Opcode::Constant) || instruction->is(Opcode::Parameter)) continue;
-      Result planned =
-          has_static_types(*instruction) ? plan(*instruction, chain) : plan_varying(*instruction);
-      if (!planned) return planned;
+      if (Result planned = plan(*instruction, chain); !planned) return planned;
       const KernelPlan* own = plans_.find(*instruction);
       bool is_chain = own && std::holds_alternative<DepthwiseChainPlan>(*own);
       if (!has_members(*instruction)) continue;
@@ -90,7 +88,7 @@ private:
     if (instruction.attributes().has("plan")) {
       auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
       if (!written) return model_error(written.error().message);
-      std::string wrong = complete(*written, instruction, context);
+      std::string wrong = complete_any(*written, instruction, context);
       if (!wrong.empty()) return refused(instruction, *written, wrong);
       written_.insert(&instruction);
       plans_.set(instruction, std::move(*written));
@@ -102,7 +100,7 @@ private:
     // The guard on rounding errors has the last word on Winograd's algorithm: direct tiles stand by.
     const auto* winograd = given ? std::get_if<WinogradPlan>(&*given) : nullptr;
     std::optional<KernelPlan> plan = given;
-    if (!given || winograd) plan = choose_plan(instruction, context);
+    if (!given || winograd) plan = choose_any(instruction, context);
     if (plan) {
       plans_.set(instruction, *plan);
       begin_explanation(instruction, chain, std::move(explanation));
@@ -119,7 +117,7 @@ private:
     context.packed_as = options_.packed_as->find(instruction);
     Explanation explanation;
     std::optional<KernelPlan> plan = find_in_database(instruction, context, explanation);
-    if (!plan) plan = choose_packed_plan(instruction, context);
+    if (!plan) plan = choose_any(instruction, context);
     if (plan) {
       plans_.set(instruction, std::move(*plan));
       begin_explanation(instruction, chain, std::move(explanation));
@@ -127,28 +125,16 @@ private:
     return {};
   }
 
-  // Of an instruction with dims that vary: by the algorithms that take them.
-  Result plan_varying(const Instruction& instruction) {
-    ContractionContext context{options_, plans_.model_weight_bytes, false};
-    std::optional<KernelPlan> plan;
-    if (options_.packed_as) context.packed_as = options_.packed_as->find(instruction);
-    if (instruction.attributes().has("plan") && !options_.packed_as) {
-      auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
-      if (!written) return model_error(written.error().message);
-      std::string wrong = complete_varying(*written, instruction, context);
-      if (!wrong.empty()) return refused(instruction, *written, wrong);
-      plan = std::move(*written);
-      written_.insert(&instruction);
-    } else {
-      plan = choose_varying_plan(instruction, context);
-    }
-    if (!plan) return {};
-    plans_.set(instruction, std::move(*plan));
-    begin_explanation(instruction, nullptr, {});
-    const auto* direct = plans_.find<ContractionPlan>(instruction);
-    if (direct && !options_.packed_as && !written_.count(&instruction))
-      add_candidate(instruction, *direct, /*given=*/nullptr);
-    return {};
+  // Dims that vary have algorithms of their own, among which packed constants leave a choice.
+  static std::string complete_any(KernelPlan& plan, const Instruction& instruction,
+                                  const ContractionContext& context) {
+    return has_static_types(instruction) ? complete(plan, instruction, context)
+                                         : complete_varying(plan, instruction, context);
+  }
+  std::optional<KernelPlan> choose_any(const Instruction& instruction,
+                                       const ContractionContext& context) const {
+    if (!has_static_types(instruction)) return choose_varying_plan(instruction, context);
+    return options_.packed_as ? choose_packed_plan(instruction, context) : choose_plan(instruction, context);
   }
 
   // The plan of the schedule database, if it has one that can be followed.
@@ -158,7 +144,7 @@ private:
     const KernelPlan* found = options_.schedules->find(kernel_signature(instruction, options_.target));
     if (!found) return std::nullopt;
     KernelPlan plan = *found;
-    explanation.refused = complete(plan, instruction, context);
+    explanation.refused = complete_any(plan, instruction, context);
     if (!explanation.refused.empty()) return std::nullopt;
     explanation.overruled = true;
     from_database_.insert(&instruction);
@@ -193,10 +179,11 @@ private:
     return true;
   }
 
-  // Of an instruction with members, these are counted.
+  // Of an instruction with members, these are counted; of what varies, contractions alone are (add_candidate).
   void add_cycles(const Instruction& instruction) {
+    if (!has_static_types(instruction)) return;
     bool is_view = instruction.num_results() == 1 && instruction.num_operands() > 0 &&
-                   has_static_types(instruction) && view_offset(instruction).has_value();
+                   view_offset(instruction).has_value();
     if (instruction.has_uses() && !is_view && !has_members(instruction))
       network_cycles_ += predicted_cycles(instruction, options_.target, plans_.model_weight_bytes);
   }
