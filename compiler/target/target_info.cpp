@@ -82,6 +82,8 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   auto has = [&](const char* feature) { return features.has(feature); };
   bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
   machine.vector_bits = std::min(machine.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
+  // A pipe that multiplies vectors which this machine does not let it have is two of half their width.
+  if (row && machine.vector_bits < row->vector_bits) machine.fma_pipes = std::max(2, machine.fma_pipes);
   machine.vector_registers = avx512 ? 32 : 16;
   machine.has_fma = has("fma") || avx512;
   machine.has_f16_conversion = has("f16c") || avx512;
