@@ -5,6 +5,7 @@
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -153,7 +154,66 @@ private:
   double steps_;
 };
 
-// Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
+// Partial sums that hide the latency of the FMA; machines without vectors have no registers for them.
+int64_t hiding_sums(const TargetInfo& target) {
+  return target.vector_bits > 0 ? int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts : 1;
+}
+
+// Rows of a tile beside which its weights and a scalar have registers.
+int most_rows(const RecurrentLayer& layer, int vectors, const TargetInfo& target) {
+  auto batch = std::max<int64_t>(1, layer.batch().upper_bound());
+  return static_cast<int>(
+      std::clamp<int64_t>((register_count(target) - 3) / (vectors * most_sums(layer)), 1, batch));
+}
+
+// Cycles of a step of the reduction with blocks of so many vectors of units: every tile of rows reads all
+// weights.
+class BlockCost {
+public:
+  BlockCost(const RecurrentLayer& layer, const TargetInfo& target) : layer_(layer), target_(target) {
+    int64_t lanes = target.lanes(32);
+    total_ = (layer.hidden + lanes - 1) / lanes;
+    bytes_ = static_cast<double>(divide(layer, {1, 1}, target).weight_bytes());
+  }
+
+  double of(int vectors) const {
+    int rows = most_rows(layer_, vectors, target_), rest = static_cast<int>(total_ % vectors);
+    Dim batch(layer_.batch());
+    return over_sizes([&](Size size) {
+      auto entries = static_cast<int64_t>(extent_at(batch, size));
+      double cycles = static_cast<double>(total_ / vectors) * of_block(vectors, rows, entries);
+      return rest > 0 ? cycles + of_block(rest, rows, entries) + 1 : cycles;
+    });
+  }
+
+private:
+  double of_block(int vectors, int rows, int64_t entries) const {
+    double cycles = static_cast<double>(entries / rows) * of_tile(vectors, rows);
+    auto rest = static_cast<int>(entries % rows);
+    if (layer_.batch().is_constant()) return rest > 0 ? cycles + of_tile(vectors, rest) : cycles;
+    for (auto height = static_cast<int>(std::bit_floor(static_cast<unsigned>(rows))); rest > 0; height /= 2) {
+      if (height > rest) continue;
+      cycles += of_tile(vectors, height);
+      rest -= height;
+    }
+    return cycles;
+  }
+
+  double of_tile(int vectors, int rows) const {
+    double weights = static_cast<double>(vectors) * target_.vector_parts * layer_.gates,
+           products = weights * rows / target_.fma_pipes, loads = (weights + rows) / target_.loads_per_cycle,
+           streamed = weights * target_.register_lanes(32) * 4 / bytes_per_cycle(bytes_, target_);
+    // Of sums that are not split.
+    double latency = hiding_sums(target_) == 1 ? target_.fma_latency : 0;
+    return std::max({products, loads, streamed, latency});
+  }
+
+  const RecurrentLayer& layer_;
+  const TargetInfo& target_;
+  int64_t total_;
+  double bytes_;
+};
+
 // `given`: the vectors of a block; 0: they are chosen.
 RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, const PlanOptions& options,
                      int given = 0) {
@@ -162,25 +222,17 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   int64_t lanes = target.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
   double best = INFINITY;
   RecurrentPlan plan{1, std::max(1, given)};
+  BlockCost cost(layer, target);
   for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
     if (vectors > 1 && vectors * most + 2 > registers) break;
-    double latency = target.fma_latency;
-    auto cost = [&](int64_t width) {
-      return std::max(latency,
-                      static_cast<double>(width * target.vector_parts * layer.gates) / target.fma_pipes);
-    };
-    int64_t rest = total % vectors;
-    double cycles = static_cast<double>(total / vectors) * cost(vectors) + (rest > 0 ? cost(rest) + 1 : 0);
+    double cycles = cost.of(vectors);
     if (cycles >= best) continue;
     best = cycles;
     plan.vectors = vectors;
   }
-  int64_t batch = layer.batch().upper_bound(), steps = layer.steps().upper_bound();
-  plan.rows = static_cast<int>(std::clamp<int64_t>((registers - 3) / (plan.vectors * most), 1, batch));
-  if (options.optimize_size) plan.rows = 1;
-  // As many sums as hide the latency of the FMA; machines without vectors have no registers for them.
-  plan.sums =
-      target.vector_bits > 0 ? int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts : 1;
+  int64_t steps = layer.steps().upper_bound();
+  plan.rows = options.optimize_size ? 1 : most_rows(layer, plan.vectors, target);
+  plan.sums = hiding_sums(target);
   // Functions of several cells side by side would want more registers than there are.
   plan.looped_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
