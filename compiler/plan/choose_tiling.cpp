@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 namespace firn::plan {
 namespace {
@@ -28,6 +30,9 @@ constexpr double kPartsLatency = 1.5;
 constexpr double kStreamRate = 0.75;
 // What rows that are left may cost in several tiles, of their cost in one.
 constexpr double kMaxRestCost = 1.25;
+// Rows that vary: from as many on, a run is more than a pass over the vectors; up to as many, what whole tiles
+// leave of them counts.
+constexpr int64_t kFewestRows = 8, kFewRows = 64;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 // What k_interleave is worth it for, of a contraction's cycles.
@@ -124,80 +129,123 @@ public:
   TileCost(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
            double instruction_cycles)
       : target_(target), product_(facts_of(shape.product, target)), instruction_cycles_(instruction_cycles),
-        vector_bytes_(tile.lanes * shape.lane_bytes), passes_again_(shape.m > tile.rows),
+        vector_bytes_(tile.lanes * shape.lane_bytes),
+        scalar_bytes_(bit_width(shape.product.lhs) / 8.0 * shape.product.k_group()),
+        passes_again_(shape.m > tile.rows),
         loop_(leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0) {
     for (const ReductionLoop& loop : shape.k) steps_ *= static_cast<double>(loop.extent);
   }
 
   double of(int rows, int splits, int vectors, int registers, int k_interleave) const {
     double instructions = rows + registers * target_.vector_parts * kVectorInstructions + loop_;
-    double step =
-        std::max(step_cycles(rows, registers, splits, product_, target_), streamed(registers, k_interleave)) +
-        instructions * instruction_cycles_;
+    double step = std::max(step_cycles(rows, registers, splits, product_, target_),
+                           streamed(rows, registers, k_interleave)) +
+                  instructions * instruction_cycles_;
     return step / k_interleave + (rows * vectors * target_.vector_parts * 2.0 * k_interleave + 6.0) / steps_;
   }
 
 private:
-  double streamed(int registers, int k_interleave) const {
-    double panel = steps_ / k_interleave * registers * vector_bytes_;
+  double streamed(int rows, int registers, int k_interleave) const {
+    // The rows of a tile pass before the next one asks for the panel again.
+    double working_set = steps_ / k_interleave * (registers * vector_bytes_ + rows * scalar_bytes_);
     double room = cache_share::kWorkingSet * static_cast<double>(target_.l1_bytes);
-    return passes_again_ && panel > room
+    return passes_again_ && working_set > room
                ? registers * vector_bytes_ / (kStreamRate * target_.l2_bytes_per_cycle)
                : 0;
   }
 
   const TargetInfo& target_;
   ProductFacts product_;
-  double instruction_cycles_, steps_ = 1, vector_bytes_;
+  double instruction_cycles_, steps_ = 1, vector_bytes_, scalar_bytes_;
   bool passes_again_;
   double loop_;
 };
 
+// Cycles of all column groups of a tile, those of one given by a function of its form.
+double over_column_groups(const ContractionShape& shape, const TileShape& tile,
+                          const std::function<double(int vectors, int registers, int k_interleave)>& cycles) {
+  ColumnGroups groups = column_groups(shape.n, tile);
+  double sum = static_cast<double>(groups.full_groups) * cycles(tile.vectors, tile.vectors, 1);
+  if (groups.rest_groups == 0) return sum;
+  return sum + static_cast<double>(groups.rest_groups) *
+                   cycles(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
+}
+
 double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
                      double instruction_cycles = 0) {
-  ColumnGroups groups = column_groups(shape.n, tile);
   int64_t full_rows = shape.m / tile.rows;
   int rest_rows = static_cast<int>(shape.m % tile.rows);
   TileCost tile_cost(shape, tile, target, instruction_cycles);
   int splits = tile.accumulator_splits, rest_splits = splits;
   if (shape.panel > 0 && splits_rest(shape, tile))
     rest_splits = choose_rest_splits(rest_rows, tile, shape, target);
-  auto column_cost = [&](int vectors, int registers, int k_interleave) {
+  return over_column_groups(shape, tile, [&](int vectors, int registers, int k_interleave) {
     double cost =
         static_cast<double>(full_rows) * tile_cost.of(tile.rows, splits, vectors, registers, k_interleave);
     if (rest_rows > 0) cost += tile_cost.of(rest_rows, rest_splits, vectors, registers, k_interleave);
     return cost;
-  };
-  double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors, tile.vectors, 1);
-  if (groups.rest_groups > 0)
-    cycles += static_cast<double>(groups.rest_groups) *
-              column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
-  return cycles;
+  });
 }
 
-// The most rows of a tile of what whole tiles leave, a power of two, where code for each number of rows would
-// be most of a kernel: as few as that tile, its half and so on are nearly as good for.
-int choose_rest_rows(const ContractionShape& shape, const Tiling& tiling, const TargetInfo& target) {
-  const TileShape& tile = tiling.tile;
+// Tiles of what whole tiles leave of rows that vary.
+struct RestTiles {
+  std::vector<int> splits; // by their rows; empty: those of whole tiles
+  int most = 1;            // rows of one; others have a half, a quarter, ...
+
+  // The cycles of `rows` rows in such tiles, the first of them of `height` or fewer.
+  template <class CyclesOf> static double cycles(int rows, int height, CyclesOf cycles_of) {
+    double sum = 0;
+    for (; height > 0; rows %= height, height /= 2) sum += rows / height * cycles_of(height);
+    return sum;
+  }
+};
+
+// Code for each number of rows would be most of a kernel: tiles have as few rows as are, with their halves and
+// so on, nearly as good.
+RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
+  RestTiles rest;
+  if (splits_rest(shape, tile))
+    for (int rows = 0; rows < tile.rows; ++rows)
+      rest.splits.push_back(choose_rest_splits(std::max(1, rows), tile, shape, target));
   TileCost tile_cost(shape, tile, target, 0);
-  auto cycles = [&](int rows) {
-    int splits =
-        tiling.rest_splits.empty() ? tile.accumulator_splits : tiling.rest_splits[static_cast<size_t>(rows)];
+  auto cycles_of = [&](int rows) {
+    int splits = rest.splits.empty() ? tile.accumulator_splits : rest.splits[static_cast<size_t>(rows)];
     return tile_cost.of(rows, splits, tile.vectors, tile.vectors, 1);
   };
   auto is_enough = [&](int most) {
-    for (int rows = 1; rows < tile.rows && !shape.compact; ++rows) {
-      double cost = 0;
-      for (int height = most, left = rows; height > 0; left %= height, height /= 2)
-        cost += left / height * cycles(height);
-      if (cost > kMaxRestCost * cycles(rows)) return false;
-    }
+    for (int rows = 1; rows < tile.rows && !shape.compact; ++rows)
+      if (RestTiles::cycles(rows, most, cycles_of) > kMaxRestCost * cycles_of(rows)) return false;
     return true;
   };
-  int most = 1;
-  while (4 * most <= tile.rows) most *= 2;
-  while (2 * most < tile.rows && !is_enough(most)) most *= 2;
-  return most;
+  while (4 * rest.most <= tile.rows) rest.most *= 2;
+  while (2 * rest.most < tile.rows && !is_enough(rest.most)) rest.most *= 2;
+  return rest;
+}
+
+// Cycles of a row, the mean over numbers of rows that a run may have: powers of two, as people have batches and
+// lengths, and as many others, of which what whole tiles leave counts where they are few.
+double varying_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
+  RestTiles rest = choose_rest_tiles(shape, tile, target);
+  TileCost tile_cost(shape, tile, target, kInstructionCycles);
+  int64_t most = std::min(shape.m, kFewRows), least = std::min(shape.m, kFewestRows);
+  return over_column_groups(shape, tile, [&](int vectors, int registers, int k_interleave) {
+    auto cycles_of = [&](int rows) {
+      bool is_whole = rows == tile.rows || rest.splits.empty();
+      int splits = is_whole ? tile.accumulator_splits : rest.splits[static_cast<size_t>(rows)];
+      return tile_cost.of(rows, splits, vectors, registers, k_interleave);
+    };
+    std::vector<double> of_rest;
+    for (int rows = 0; rows < tile.rows; ++rows)
+      of_rest.push_back(RestTiles::cycles(rows, rest.most, cycles_of));
+    auto of_row = [&, of_tile = cycles_of(tile.rows)](int64_t m) {
+      double of_whole = static_cast<double>(m / tile.rows) * of_tile;
+      return (of_whole + of_rest[static_cast<size_t>(m % tile.rows)]) / static_cast<double>(m);
+    };
+    double of_any = 0, of_powers = 0, powers = 0;
+    for (int64_t m = least; m <= most; ++m) of_any += of_row(m);
+    for (int64_t m = least; m <= shape.m; m *= 2, ++powers) of_powers += of_row(m);
+    return of_any / static_cast<double>(most - least + 1) + of_powers / powers;
+  });
 }
 
 // For sums and factors.
@@ -230,7 +278,8 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
         // More rows hide latency for less.
         if (accumulator_splits > 1 && target.vector_parts > 1 && rows < shape.m && target.has_fma) break;
         TileShape tile{rows, vectors, best.lanes, accumulator_splits, k_interleave, panel};
-        double cycles = tiling_cycles(shape, tile, target, kInstructionCycles);
+        double cycles = shape.m_varies ? varying_cycles(shape, tile, target)
+                                       : tiling_cycles(shape, tile, target, kInstructionCycles);
         // Ties go to the tile with fewer loads, then to the smaller code.
         if (cycles < best_cycles * (k_interleave > best.k_interleave ? 1 - kInterleaveGain : 0.9999)) {
           best_cycles = cycles;
@@ -314,10 +363,9 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.unroll = shape.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
-  if (splits_rest(shape, tiling.tile))
-    for (int rows = 0; rows < tiling.tile.rows; ++rows)
-      tiling.rest_splits.push_back(choose_rest_splits(std::max(1, rows), tiling.tile, shape, target));
-  tiling.rest_rows = shape.m_varies ? choose_rest_rows(shape, tiling, target) : tiling.tile.rows;
+  RestTiles rest = choose_rest_tiles(shape, tiling.tile, target);
+  tiling.rest_splits = std::move(rest.splits);
+  tiling.rest_rows = shape.m_varies ? rest.most : tiling.tile.rows;
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);

@@ -47,6 +47,19 @@ TEST_CASE("every row of the CPU table is a CPU that LLVM knows", "[target]") {
   }
 }
 
+TEST_CASE("pipes of vectors that a CPU may not use are two of half their width", "[target]") {
+  auto pipes = [](const char* cpu, const char* features) {
+    auto target = find_target("x86_64-linux-gnu", cpu, features);
+    REQUIRE(target);
+    return std::pair(target->vector_bits, target->fma_pipes);
+  };
+  CHECK(pipes("znver4", "") == std::pair(512, 1));
+  CHECK(pipes("znver4", "-avx512f,-evex512") == std::pair(256, 2));
+  CHECK(pipes("tigerlake", "-evex512") == std::pair(256, 2));
+  CHECK(pipes("sapphirerapids", "-evex512") == std::pair(256, 2));
+  CHECK(pipes("sandybridge", "") == std::pair(256, 1));
+}
+
 TEST_CASE("a CPU's name may hold features, and may be an ARM architecture", "[target]") {
   auto same = [](std::string_view name, std::string_view triple, std::string_view cpu,
                  std::string_view features) {

@@ -65,6 +65,38 @@ TEST_CASE("a schedule overrules the cost model", "[lower]") {
   CHECK(std::holds_alternative<ContractionPlan>(explain(nullptr, Winograd::Off).chosen));
 }
 
+TEST_CASE("a schedule overrules plans of dims that vary", "[lower]") {
+  auto explain = [](const ScheduleDatabase* schedules) {
+    auto module = parse_module("test.hlo", "module @m {\n symbol n in [1, 40]\n"
+                                           " func @main(%x: f32[n,48], %w: f32[48,64]) -> (f32[n,64]) {\n"
+                                           " %r = dot %x, %w {lhs_batch = [], lhs_contract = [1], rhs_batch "
+                                           "= [], rhs_contract = [0]} : f32[n,64]\n"
+                                           " return %r\n }\n}\n");
+    if (!module) FAIL(module.error().message);
+    std::vector<Explanation> explanations;
+    lower::LoweringOptions options;
+    options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
+    options.schedules = schedules;
+    options.explanations = &explanations;
+    REQUIRE(lower_module(**module, options));
+    REQUIRE(explanations.size() == 1);
+    return explanations[0];
+  };
+  Explanation own = explain(nullptr);
+  auto database =
+      ScheduleDatabase::parse("db", own.signature + " => direct tile 3x2 columns outermost unpacked\n");
+  REQUIRE(database);
+  Explanation forced = explain(&*database);
+  CHECK(forced.overruled);
+  CHECK(to_string(forced.chosen) == "direct tile 3x2 columns outermost unpacked");
+  auto impossible = ScheduleDatabase::parse("db", own.signature + " => planar tile 3x2\n");
+  REQUIRE(impossible);
+  Explanation left = explain(&*impossible);
+  CHECK_FALSE(left.overruled);
+  CHECK(left.refused == "planes do not vary");
+  CHECK(to_string(left.chosen) == to_string(own.chosen));
+}
+
 TEST_CASE("a schedule that cannot be followed is left aside", "[lower]") {
   Explanation own = explain(nullptr);
   for (const char* text :
