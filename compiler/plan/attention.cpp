@@ -7,6 +7,7 @@
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace firn::plan {
@@ -49,6 +50,13 @@ bool takes_matrices(const Attention& a, const Instruction& fusion, const TargetI
          gains_by_matrices(a, target);
 }
 
+// Rows of tiles of rows that vary, at most `most`: a power of two leaves less of the numbers that people
+// have, and has less code, where its sums are enough to keep the pipes busy with room to spare.
+int64_t varying_rows(int64_t most, int vectors, const TargetInfo& target) {
+  auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  return 2 * rows * vectors >= 3 * target.fma_latency * target.fma_pipes ? rows : most;
+}
+
 AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
   const TargetInfo& target = options.target;
   const int64_t all_rows = a.rows.upper_bound(), keys = a.keys.upper_bound();
@@ -62,7 +70,8 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
     int64_t most = std::min<int64_t>(all_rows, (registers - 1 - vectors) / vectors);
     if (most < 1) break;
     int64_t tiles = (all_rows + most - 1) / most;
-    int rows = static_cast<int>(a.rows.is_constant() ? (all_rows + tiles - 1) / tiles : most);
+    auto rows = static_cast<int>(a.rows.is_constant() ? (all_rows + tiles - 1) / tiles
+                                                      : varying_rows(most, vectors, target));
     double cycles =
         std::max({static_cast<double>(rows * vectors) / target.fma_pipes,
                   (rows + vectors) / target.loads_per_cycle, static_cast<double>(target.fma_latency)});

@@ -180,8 +180,10 @@ private:
     for_each_height(rows, [&](const IntExpr& at, int height) {
       emit_block_scores({row + at, at, height}, first, keys);
     });
+    // Of few keys: heights that whole tiles leave do.
     if (!keys.is_constant())
       for_each_rest(rows, [&](const IntExpr& at, int height) {
+        emit_rest_scores({row + at, at, height}, first, keys);
         emit_partial_scores({row + at, at, height}, first, keys);
       });
     weights_->update(rows, keys);
@@ -195,7 +197,7 @@ private:
     });
   }
 
-  // Scores of a block but of the last keys where a run alone knows how many fill no vector.
+  // Scores of a block but of the last keys where a run alone knows how many fill no group.
   void emit_block_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
     int width = s_.packs_keys ? s_.vectors : 1;
     int64_t group = static_cast<int64_t>(width) * s_.lanes;
@@ -203,13 +205,17 @@ private:
     IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full.value()) : full;
     b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(rows, first, g * width, width, group); });
     b_->loop(shown, full, 1, [&](const IntExpr& g) { emit_hidden_scores(rows, first, g * width, width); });
-    if (rest.is_constant()) {
-      int vectors = static_cast<int>((rest.value() + s_.lanes - 1) / s_.lanes);
-      if (vectors > 0) emit_scores(rows, first, full * width, vectors, rest.value());
-    } else if (width > 1) {
-      b_->loop(full * width, floor_div(keys, s_.lanes), 1,
-               [&](const IntExpr& v) { emit_scores(rows, first, v, 1, s_.lanes); });
-    }
+    if (!keys.is_constant()) return;
+    int vectors = static_cast<int>((rest.value() + s_.lanes - 1) / s_.lanes);
+    if (vectors > 0) emit_scores(rows, first, full * width, vectors, rest.value());
+  }
+
+  // Those of whole vectors that fill no group.
+  void emit_rest_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
+    int width = s_.packs_keys ? s_.vectors : 1;
+    if (width == 1) return;
+    b_->loop(floor_div(keys, width * s_.lanes) * width, floor_div(keys, s_.lanes), 1,
+             [&](const IntExpr& v) { emit_scores(rows, first, v, 1, s_.lanes); });
   }
 
   void emit_block_values(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
