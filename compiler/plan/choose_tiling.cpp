@@ -30,8 +30,8 @@ constexpr double kPartsLatency = 1.5;
 constexpr double kStreamRate = 0.75;
 // What rows that are left may cost in several tiles, of their cost in one.
 constexpr double kMaxRestCost = 1.25;
-// Rows that vary: from as many on, a run is more than a pass over the vectors; up to as many, what whole tiles
-// leave of them counts.
+// Rows that vary: from as many on, a run is more than a pass over the vectors; up to as many, what whole
+// tiles leave of them counts.
 constexpr int64_t kFewestRows = 8, kFewRows = 64;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
@@ -200,8 +200,8 @@ struct RestTiles {
   }
 };
 
-// Code for each number of rows would be most of a kernel: tiles have as few rows as are, with their halves and
-// so on, nearly as good.
+// Code for each number of rows would be most of a kernel: tiles have as few rows as are, with their halves
+// and so on, nearly as good.
 RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   RestTiles rest;
   if (splits_rest(shape, tile))
@@ -222,8 +222,8 @@ RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile
   return rest;
 }
 
-// Cycles of a row, the mean over numbers of rows that a run may have: powers of two, as people have batches and
-// lengths, and as many others, of which what whole tiles leave counts where they are few.
+// Cycles of a row, the mean over numbers of rows that a run may have: powers of two, as people have batches
+// and lengths, and as much weight on all others, of which what whole tiles leave counts where they are few.
 double varying_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   RestTiles rest = choose_rest_tiles(shape, tile, target);
   TileCost tile_cost(shape, tile, target, kInstructionCycles);

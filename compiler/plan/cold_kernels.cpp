@@ -1,5 +1,5 @@
-// Which instructions are cold. Only those whose kernels read and write what the graph says, and nothing that
-// kernels of other instructions hand them: plans of two CPUs may differ in that.
+// Which instructions are cold. CPUs share only those whose kernels read and write what the graph says, and
+// nothing that kernels of other instructions hand them: plans of two CPUs may differ in that.
 #include "compiler/plan/cold_kernels.h"
 
 #include "compiler/plan/cost_model.h"
@@ -13,6 +13,8 @@ namespace {
 
 // Of the network's time: of one instruction, and of all cold ones.
 constexpr double kColdShare = 0.002, kAllColdShare = 0.02;
+// The same where code is for this CPU still, but shorter.
+constexpr double kShortShare = 0.0005, kAllShortShare = 0.005;
 // Of functions of elements that no instruction computes, in operations.
 constexpr double kCostlyFunction = 16;
 
@@ -57,53 +59,56 @@ struct Candidate {
   double share; // of the time of the CPU where that is largest
 };
 
+double cycles(const Instruction& instruction, const TargetInfo& target, const KernelPlans& plans) {
+  return predicted_cycles(instruction, target, plans.model_weight_bytes) *
+         (is_costly(instruction) ? kCostlyFunction : 1);
+}
+
+bool is_computed(const Instruction& instruction) {
+  bool is_given = instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter);
+  return !is_given && instruction.has_uses() && !is_view(instruction);
+}
+
+// Without what costly functions may take.
+double network_cycles(const Region& body, const TargetInfo& target, const KernelPlans& plans) {
+  double sum = 0;
+  for (const auto& instruction : body.instructions())
+    if (is_computed(*instruction)) sum += predicted_cycles(*instruction, target, plans.model_weight_bytes);
+  return std::max(sum, 1.0);
+}
+
+// Those that take the least, each of them and all together within a share of the time.
+std::vector<const Instruction*> coldest(std::vector<Candidate> candidates, double share, double all_share) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.share < b.share; });
+  std::vector<const Instruction*> chosen;
+  double all = 0;
+  for (const Candidate& candidate : candidates) {
+    all += candidate.share;
+    if (candidate.share > share || all > all_share) break;
+    chosen.push_back(candidate.instruction);
+  }
+  return chosen;
+}
+
 class Choice {
 public:
   Choice(const Module& module, std::span<const NamedTarget> cpus, std::span<const KernelPlans> plans)
       : body_(module.main().body()), cpus_(cpus), plans_(plans) {}
 
   std::vector<const Instruction*> cold() const {
-    double shortest = shortest_run();
+    double shortest = INFINITY; // of the code of one CPU, the fastest
+    for (const NamedTarget& cpu : cpus_)
+      shortest = std::min(shortest, network_cycles(body_, cpu.target, plans_[0]));
     std::vector<Candidate> candidates;
     for (const auto& instruction : body_.instructions())
       if (may_be_shared(*instruction))
-        candidates.push_back({instruction.get(), cycles(*instruction, cpus_.back().target) / shortest});
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.share < b.share; });
-    std::vector<const Instruction*> chosen;
-    double all = 0;
-    for (const Candidate& candidate : candidates) {
-      all += candidate.share;
-      if (candidate.share > kColdShare || all > kAllColdShare) break;
-      chosen.push_back(candidate.instruction);
-    }
-    return chosen;
+        candidates.push_back(
+            {instruction.get(), cycles(*instruction, cpus_.back().target, plans_[0]) / shortest});
+    return coldest(std::move(candidates), kColdShare, kAllColdShare);
   }
 
 private:
-  double cycles(const Instruction& instruction, const TargetInfo& target) const {
-    return predicted_cycles(instruction, target, plans_[0].model_weight_bytes) *
-           (is_costly(instruction) ? kCostlyFunction : 1);
-  }
-
-  // Of the code of one CPU, the fastest, without what it may take for costly functions.
-  double shortest_run() const {
-    double shortest = INFINITY;
-    for (const NamedTarget& cpu : cpus_) {
-      double cycles = 0;
-      for (const auto& instruction : body_.instructions())
-        if (is_computed(*instruction))
-          cycles += predicted_cycles(*instruction, cpu.target, plans_[0].model_weight_bytes);
-      shortest = std::min(shortest, cycles);
-    }
-    return std::max(shortest, 1.0);
-  }
-
-  static bool is_computed(const Instruction& instruction) {
-    bool is_given = instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter);
-    return !is_given && instruction.has_uses() && !is_view(instruction);
-  }
-
   bool may_be_shared(const Instruction& instruction) const {
     return is_computed(instruction) && has_static_types(instruction) &&
            std::all_of(plans_.begin(), plans_.end(), [&](const KernelPlans& plans) {
@@ -129,6 +134,20 @@ void share_cold_kernels(const Module& module, std::span<const NamedTarget> cpus,
         explanation.chosen = plan;
         explanation.code_of = cpus.back().name;
       }
+  }
+}
+
+void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlans& plans,
+                        const std::function<bool(const Instruction&)>& is_fixed) {
+  std::vector<Candidate> candidates;
+  double all = network_cycles(body, target, plans);
+  for (const auto& instruction : body.instructions())
+    if (is_computed(*instruction) && plans.find<ElementsPlan>(*instruction) && !is_fixed(*instruction))
+      candidates.push_back({instruction.get(), cycles(*instruction, target, plans) / all});
+  for (const Instruction* instruction : coldest(std::move(candidates), kShortShare, kAllShortShare)) {
+    ElementsPlan plan = *plans.find<ElementsPlan>(*instruction);
+    plan.code.copies = plan.code.accumulators = 1;
+    plans.set(*instruction, plan);
   }
 }
 

@@ -1,11 +1,12 @@
-// Of an object for several CPUs, the instructions that take so little time that the code of the least able
-// CPU serves all of them.
+// Instructions that take so little time that code for their speed is not worth its bytes; and of an object
+// for several CPUs, those for which the code of the least able CPU serves all of them.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"
 #include "compiler/plan/schedule.h"
 #include "compiler/target/cpu_list.h"
 
+#include <functional>
 #include <span>
 
 namespace firn::plan {
@@ -15,5 +16,10 @@ namespace firn::plan {
 // time, one by one and all together. `explanations` are those of the first CPU.
 void share_cold_kernels(const Module& module, std::span<const NamedTarget> cpus, std::span<KernelPlans> plans,
                         std::vector<Explanation>* explanations);
+
+// Has loops over elements that take next to nothing of the network's predicted time repeat none of their
+// code. Plans of instructions that `is_fixed` names stay as they are.
+void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlans& plans,
+                        const std::function<bool(const Instruction&)>& is_fixed);
 
 } // namespace firn::plan

@@ -3,6 +3,7 @@
 
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/choose_winograd.h"
+#include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/composites.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/depthwise_chain.h"
@@ -51,6 +52,8 @@ public:
     if (Result visited = visit(body_, nullptr); !visited) return visited.error();
     choose_winograd_sizes();
     if (Result joined = join(body_); !joined) return joined.error();
+    shorten_cold_loops(body_, options_.target, plans_,
+                       [&](const Instruction& instruction) { return is_fixed(instruction); });
     explain();
     return std::move(plans_);
   }
@@ -179,7 +182,7 @@ private:
     return true;
   }
 
-  // Of an instruction with members, these are counted; of what varies, contractions alone are (add_candidate).
+  // Of an instruction with members, these are counted; of what varies, contractions alone (add_candidate).
   void add_cycles(const Instruction& instruction) {
     if (!has_static_types(instruction)) return;
     bool is_view = instruction.num_results() == 1 && instruction.num_operands() > 0 &&

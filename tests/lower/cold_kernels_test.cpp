@@ -93,4 +93,28 @@ TEST_CASE("what sums over a dim that varies takes the time of its bound", "[lowe
   CHECK(lower_for(vary, kCpus).cold[0].empty());
 }
 
+TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[lower]") {
+  auto copies = [](int64_t inner, const std::string& schedule) -> int64_t {
+    auto module = parse_module("test", network(inner, "add %y, %y"));
+    REQUIRE(module);
+    auto target = find_target("x86_64-linux-gnu", "x86-64-v3", "");
+    REQUIRE(target);
+    auto database = plan::ScheduleDatabase::parse("db", schedule);
+    REQUIRE(database);
+    plan::PlanOptions options{*target};
+    options.schedules = &*database;
+    auto plans = plan::plan_module(**module, options);
+    REQUIRE(plans);
+    for (const auto& instruction : (*module)->main().body().instructions())
+      if (const auto* elements = plans->find<plan::ElementsPlan>(*instruction)) {
+        CHECK(elements->code.accumulators == elements->code.copies);
+        return elements->code.copies;
+      }
+    return 0;
+  };
+  CHECK(copies(512, "") == 1);
+  CHECK(copies(1, "") == 4);
+  CHECK(copies(512, "x86-64-v3 add(f32[64], f32[64]) -> f32[64] => elements lanes 8") == 4);
+}
+
 } // namespace firn::test
