@@ -43,8 +43,8 @@ int register_count(const TargetInfo& target) {
   return target.vector_registers / target.vector_parts;
 }
 
-// Functions of a cell, in instructions.
-constexpr double kCellInstructions = 100;
+// Functions of a cell, in instructions; and cycles in which those of one tile wait for each other.
+constexpr double kCellInstructions = 100, kCellLatency = 60;
 // What sharing a layer has to save of its time: the prediction knows little of the machine's other work.
 constexpr double kSharingGain = 1.15;
 
@@ -205,7 +205,8 @@ private:
            streamed = weights * target_.register_lanes(32) * 4 / bytes_per_cycle(bytes_, target_);
     // Of sums that are not split.
     double latency = hiding_sums(target_) == 1 ? target_.fma_latency : 0;
-    return std::max({products, loads, streamed, latency});
+    double cells = kCellLatency / static_cast<double>(layer_.hidden);
+    return std::max({products, loads, streamed, latency}) + cells;
   }
 
   const RecurrentLayer& layer_;
@@ -225,6 +226,8 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   BlockCost cost(layer, target);
   for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
     if (vectors > 1 && vectors * most + 2 > registers) break;
+    // One row's sums need not do more than hide the latency of the FMA.
+    if ((vectors - 1) * target.vector_parts * layer.gates >= target.fma_latency * target.fma_pipes) break;
     double cycles = cost.of(vectors);
     if (cycles >= best) continue;
     best = cycles;
