@@ -105,6 +105,24 @@ double cycles_over_sizes(WinogradGeometry plan, const WinogradRequest& request) 
   });
 }
 
+// Whether images are of one size, and their number alone varies.
+bool has_one_size(const WinogradGeometry& plan) {
+  IntExpr image = plan.actual.tiles_high * plan.actual.tiles_wide;
+  return plan.varies && image.is_constant() && image.value() > 0;
+}
+
+// Batches of images of one size are of whole images, or of equal parts of one, so that every run has them
+// evenly and the place of a tile is linear in its number: the result may lie over an operand then. For images
+// that vary each run has its own size.
+void align_batch(WinogradGeometry& plan) {
+  plan.batch_varies = plan.varies;
+  if (!has_one_size(plan)) return;
+  int64_t tiles = plan.actual.tiles_high.value() * plan.actual.tiles_wide.value(),
+          parts = (tiles + plan.batch - 1) / plan.batch;
+  plan.batch = plan.batch < tiles ? (tiles + parts - 1) / parts : plan.batch / tiles * tiles;
+  plan.batch_varies = plan.batch > tiles;
+}
+
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
 // what one thread computes alone stays within a few hundredths of its best; and what one thread would take
 // chooses between sizes of the transform and between algorithms.
@@ -119,6 +137,7 @@ public:
     for (int64_t batches = 1; batches <= plan_.tiles;
          batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
       plan_.batch = forced > 0 ? forced : (plan_.tiles + batches - 1) / batches;
+      align_batch(plan_);
       plan_.batches = (plan_.tiles + plan_.batch - 1) / plan_.batch;
       // V of more than twice the cache cannot win, of less than one register tile neither.
       bool too_large = plan_.input_scratch() * 4 > 2 * request_.target.l2_bytes && batches < plan_.tiles;
@@ -226,20 +245,12 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   return plan;
 }
 
-// Batches of images of one size are of whole images, or of equal parts of one, so that every run has them
-// evenly and the place of a tile is linear in its number: the result may lie over an operand then. For images
-// that vary each run has its own size.
 void set_batches(WinogradGeometry& plan) {
-  IntExpr image = plan.actual.tiles_high * plan.actual.tiles_wide;
-  bool is_fixed = plan.varies && image.is_constant() && image.value() > 0;
-  if (is_fixed) {
-    int64_t tiles = image.value(), parts = (tiles + plan.batch - 1) / plan.batch;
-    plan.batch = plan.batch < tiles ? (tiles + parts - 1) / parts : plan.batch / tiles * tiles;
-  }
+  align_batch(plan);
   plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
   IntExpr batches = ceil_div(plan.actual.tiles, plan.batch);
   plan.actual.batch =
-      plan.varies && !is_fixed ? ceil_div(plan.actual.tiles, at_least_one(batches)) : plan.batch;
+      plan.varies && !has_one_size(plan) ? ceil_div(plan.actual.tiles, at_least_one(batches)) : plan.batch;
   plan.actual.batches = ceil_div(plan.actual.tiles, at_least_one(plan.actual.batch));
 }
 
@@ -250,7 +261,7 @@ ContractionShape WinogradGeometry::products() const {
   shape.outer = {points()};
   shape.vector_outer_dims = 1;
   shape.m = batch;
-  shape.m_varies = varies;
+  shape.m_varies = batch_varies;
   shape.n = filters;
   ReductionLoop loop;
   loop.extent = channels;

@@ -39,6 +39,7 @@ struct WinogradGeometry {
   int64_t tiles_high = 0, tiles_wide = 0, tiles = 0; // of one image; of all
   int64_t batch = 0, batches = 0;                    // tiles per batch; the last one may have fewer
   bool varies = false;                               // the numbers above are bounds of `actual`
+  bool batch_varies = false;                         // that of a batch among them
   WinogradExtents actual;                            // the same of one run
   bool apart = false;                                // V of all batches lies between two kernels
   int lanes = 0;

@@ -24,12 +24,12 @@ public:
     IntExpr p = b_.set_parallel(plan_.actual.batches);
     TileRun run = run_of(p);
     // Dense in every point: few tiles lie near each other.
-    if (plan_.varies) block_vectors_ = run.count;
+    if (plan_.batch_varies) block_vectors_ = run.count;
     WinogradInputs input_transform(*this);
     b_.loop(0, plan_.channel_blocks(), 1,
             [&](const IntExpr& block) { transform_block(input_transform, run, block); });
     ContractionSpec spec = products();
-    if (plan_.varies) spec.actual_m = run.count;
+    if (plan_.batch_varies) spec.actual_m = run.count;
     for_each_group([&](const TilePosition& group) { emit_group(spec, group, run); });
   }
 
