@@ -45,6 +45,10 @@ std::vector<LiteralRef> run(const Imported& imported, const std::vector<LiteralR
   return *results;
 }
 
+bool ends_early(const Imported& imported, const std::vector<LiteralRef>& inputs) {
+  return !evaluate(*imported.model->module, inputs);
+}
+
 std::vector<double> numbers(const LiteralRef& literal) {
   std::vector<double> values;
   for (int64_t i = 0; i < literal->num_elements(); ++i) values.push_back(literal->get_double(i));

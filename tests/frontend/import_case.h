@@ -19,6 +19,8 @@ Imported import_bytes(const std::string& bytes, const onnx::ImportOptions& optio
 
 // Results of @main.
 std::vector<LiteralRef> run(const Imported& imported, const std::vector<LiteralRef>& inputs);
+// Whether a run is refused by what it finds.
+bool ends_early(const Imported& imported, const std::vector<LiteralRef>& inputs);
 std::vector<double> numbers(const LiteralRef& literal);
 LiteralRef f32(std::vector<int64_t> dims, const std::vector<double>& values);
 LiteralRef i64(std::vector<int64_t> dims, const std::vector<int64_t>& values);
