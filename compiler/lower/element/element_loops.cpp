@@ -1,6 +1,8 @@
 // Collapsing, vectorising and partitioning of element loops.
 #include "compiler/lower/element/element_loops.h"
 
+#include "compiler/lower/item_loops.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -225,32 +227,24 @@ private:
     positions.assign(dims_.size(), IntExpr(0));
     parallel = parallel && box.elements() >= items_.least_elements;
     if (parallel && groups.size() == 1) return emit_chunks(box, groups[0], positions);
-    if (parallel) return emit_items(box, groups, positions);
+    if (parallel) return emit_grouped_items(box, groups, positions);
     emit_groups(box, groups, 0, positions);
   }
 
-  // As many outer loops as it takes to have work for several threads; of the last one an item may take some
-  // steps.
-  void emit_items(const Box& box, const std::vector<Group>& groups, std::vector<IntExpr> positions) {
-    size_t last = 0;
-    IntExpr outer = 1;
-    while (last + 2 < groups.size() && (outer * groups[last].extent).upper_bound() < items_.wanted)
-      outer = outer * groups[last++].extent;
-    int64_t inner = 1;
-    for (size_t i = last + 1; i < groups.size(); ++i) inner *= groups[i].extent.upper_bound();
-    const IntExpr& extent = groups[last].extent;
-    int64_t steps = plan::steps_of_item(items_, outer.upper_bound(), extent, inner);
-    IntExpr pieces = ceil_div(extent, steps), p = b_.set_parallel(outer * pieces),
-            piece = last == 0 ? p : floor_mod(p, at_least_one(pieces));
-    p = floor_div(p, at_least_one(pieces));
-    for (size_t i = last; i-- > 0; p = floor_div(p, at_least_one(groups[i].extent)))
-      spread(groups[i], box, i == 0 ? p : floor_mod(p, at_least_one(groups[i].extent)), positions);
-    auto step = [&](const IntExpr& at) {
-      spread(groups[last], box, at, positions);
-      emit_groups(box, groups, last + 1, positions);
-    };
-    if (steps == 1) return step(piece);
-    b_.loop(piece * steps, min(piece * steps + steps, extent), 1, step);
+  // All groups but the innermost may be cut.
+  void emit_grouped_items(const Box& box, const std::vector<Group>& groups, std::vector<IntExpr> positions) {
+    LoopNest nest{{}, groups.size() - 1, [&](size_t loop) {
+                    int64_t elements = 1;
+                    for (size_t i = loop + 1; i < groups.size(); ++i)
+                      elements *= groups[i].extent.upper_bound();
+                    return elements;
+                  }};
+    for (const Group& group : groups) nest.extents.push_back(group.extent);
+    auto enter = [&](size_t i, const IntExpr& at) { spread(groups[i], box, at, positions); };
+    emit_items(b_, items_, nest, enter, [&](size_t i, const IntExpr& at) {
+      enter(i, at);
+      emit_groups(box, groups, i + 1, positions);
+    });
   }
 
   void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,

@@ -10,6 +10,7 @@
 #include "compiler/lower/movement/relayout.h"
 
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/item_loops.h"
 #include "compiler/lower/movement/transpose_lanes.h"
 #include "compiler/plan/element_code.h"
 
@@ -46,33 +47,25 @@ private:
 
   void emit_part(const Part& part, bool parallel) {
     IntExpr source = part.source, target = part.target;
-    if (parallel && part.elements() >= items_.least_elements) return emit_items(part, source, target);
+    if (parallel && part.elements() >= items_.least_elements) return emit_walked_items(part, source, target);
     emit_loops(part, 0, source, target);
   }
 
-  // As many outer loops as it takes to have work for several threads; of the last one an item may take some
-  // steps.
-  void emit_items(const Part& part, IntExpr source, IntExpr target) {
-    size_t last = 0;
-    IntExpr outer = 1;
-    while (last + 1 < part.walks.size() && (outer * count_of(part, last)).upper_bound() < items_.wanted)
-      outer = outer * count_of(part, last++);
-    int64_t inner = step_of(part, last);
-    for (size_t i = last + 1; i < part.walks.size(); ++i) inner *= part.walks[i].extent.upper_bound();
-    IntExpr count = count_of(part, last);
-    int64_t steps = plan::steps_of_item(items_, outer.upper_bound(), count, inner);
-    IntExpr pieces = ceil_div(count, steps), p = b_.set_parallel(outer * pieces),
-            piece = last == 0 ? p : floor_mod(p, at_least_one(pieces));
-    p = floor_div(p, at_least_one(pieces));
-    for (size_t i = last; i-- > 0; p = floor_div(p, at_least_one(count_of(part, i))))
-      advance(part, i, i == 0 ? p : floor_mod(p, at_least_one(count_of(part, i))), source, target);
-    auto step = [&](const IntExpr& at) {
-      IntExpr from = source, to = target;
-      advance(part, last, at, from, to);
-      emit_loops(part, last + 1, from, to);
-    };
-    if (steps == 1) return step(piece);
-    b_.loop(piece * steps, min(piece * steps + steps, count), 1, step);
+  void emit_walked_items(const Part& part, IntExpr source, IntExpr target) {
+    LoopNest nest{{}, part.walks.size(), [&](size_t walk) {
+                    int64_t elements = step_of(part, walk);
+                    for (size_t i = walk + 1; i < part.walks.size(); ++i)
+                      elements *= part.walks[i].extent.upper_bound();
+                    return elements;
+                  }};
+    for (size_t walk = 0; walk < part.walks.size(); ++walk) nest.extents.push_back(count_of(part, walk));
+    emit_items(
+        b_, items_, nest, [&](size_t walk, const IntExpr& at) { advance(part, walk, at, source, target); },
+        [&](size_t walk, const IntExpr& at) {
+          IntExpr from = source, to = target;
+          advance(part, walk, at, from, to);
+          emit_loops(part, walk + 1, from, to);
+        });
   }
 
   // Moves to step `at` of a walk; the last vector ends where the walk does.
