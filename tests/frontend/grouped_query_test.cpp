@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 using namespace firn;
 using namespace firn::test;
@@ -14,7 +16,9 @@ namespace {
 using Doubles = std::vector<double>;
 
 // One key head of one feature for two query heads; the length of the mask is how many keys there are.
-Imported import_growing(const onnx::ImportOptions& options) {
+// `sinks`: of each head, or none.
+Imported import_growing(const onnx::ImportOptions& options, const std::vector<float>& sinks = {},
+                        bool smooth = false) {
   Model model;
   model.opsets = {{"", 21}, {"com.microsoft", 1}};
   model.graph.inputs = {value("q", F32, {"batch", "seq", 2}),      value("k", F32, {"batch", "seq", 1}),
@@ -23,10 +27,16 @@ Imported import_growing(const onnx::ImportOptions& options) {
                         value("mask", Bool, {"batch", "total"})};
   model.graph.outputs = {value("y", F32, {}), value("pk_", F32, {}), value("pv_", F32, {})};
   model.graph.initializers = {ints("one", {1})};
+  Names operands{"q", "k", "v", "pk", "pv", "lengths", "all"};
+  if (!sinks.empty()) {
+    model.graph.initializers.push_back(floats("sinks", {2}, sinks));
+    operands.insert(operands.end(), {"", "", "", "", "sinks"});
+  }
   model.graph.nodes = {node("Shape", {"mask"}, {"shape"}), node("Gather", {"shape", "one"}, {"wide"}),
                        node("Cast", {"wide"}, {"all"}, {attribute("to", int64_t{I32})}),
-                       node("GroupQueryAttention", {"q", "k", "v", "pk", "pv", "lengths", "all"},
-                            {"y", "pk_", "pv_"}, {attribute("num_heads", 2), attribute("kv_num_heads", 1)},
+                       node("GroupQueryAttention", operands, {"y", "pk_", "pv_"},
+                            {attribute("num_heads", 2), attribute("kv_num_heads", 1),
+                             attribute("smooth_softmax", int64_t{smooth})},
                             "com.microsoft")};
   return import_model(model, options);
 }
@@ -43,7 +53,8 @@ LiteralRef counted_from(const std::vector<int64_t>& dims, double first) {
   return literal;
 }
 
-void check(const Imported& imported, const Run& r) {
+// `sunk`: what sinks weigh beside keys of weight 1, of each head.
+void check(const Imported& imported, const Run& r, const Doubles& sunk = {0, 0}) {
   auto batch = static_cast<int64_t>(r.lengths.size()), total = r.past + r.steps;
   LiteralRef q = counted_from({batch, r.steps, 2}, 0),
              zero = std::make_shared<Literal>(DType::F32, q->dims()),
@@ -63,7 +74,7 @@ void check(const Imported& imported, const Run& r) {
       int64_t seen = std::min(past + s + 1, length);
       double sum = 0;
       for (int64_t i = 0; i < seen; ++i) sum += entry[static_cast<size_t>(i)];
-      y.insert(y.end(), 2, sum / static_cast<double>(seen));
+      for (double sink : sunk) y.push_back(sum / (static_cast<double>(seen) + sink));
     }
     // What lies behind an entry's last step is nobody's.
     for (int64_t i = past + r.steps; batch > 1 && i < total; ++i) entry[static_cast<size_t>(i)] = 0;
@@ -103,6 +114,21 @@ TEST_CASE("grouped queries follow their batch, their steps and what came before"
       INFO(r.steps << " steps behind " << r.past << " in a batch of " << r.lengths.size());
       check(imported, r);
     }
+  }
+}
+
+TEST_CASE("sinks of grouped queries take their part of the weights") {
+  onnx::ImportOptions options;
+  options.ranges = {{"batch", {1, 3, 1, {}}}, {"seq", {1, 6, 1, {}}}, {"past", {0, 8, 1, {}}}};
+  options.dim_names["total"] = "past + seq";
+  Imported given = import_growing(options, {std::log(3.0f), -std::numeric_limits<float>::infinity()}),
+           smooth = import_growing(options, {}, true);
+  INFO(given.messages << smooth.messages);
+  REQUIRE(given.model);
+  REQUIRE(smooth.model);
+  for (const Run& r : {Run{1, 0, {1}}, {4, 0, {4, 1, 3}}, {3, 4, {7}}, {1, 5, {6, 2, 4}}}) {
+    check(given, r, {3, 0});
+    check(smooth, r, {1, 1});
   }
 }
 

@@ -30,7 +30,7 @@ bool is_none(const Dim& dim) {
 }
 
 bool check_attributes(NodeContext& node) {
-  for (const char* name : {"smooth_softmax", "qk_output", "kv_cache_bit_width"})
+  for (const char* name : {"qk_output", "kv_cache_bit_width"})
     if (node.int_attribute(name, 0) > 0)
       return node.fail_unsupported("attribute " + std::string(name) + " is set"), false;
   for (const char* name : {"k_quant_type", "v_quant_type"})
@@ -193,6 +193,25 @@ Value hidden_keys(NodeContext& node, const Queries& made) {
   return node.select(seen, node.scalar(DType::F32, 0), masked);
 }
 
+// The sink of each head, input 11 or 0, is a key before all others that has a score in every row, and whose
+// value is 0.
+bool add_sink(NodeContext& node, const Queries& made, Value& scores, Value& values) {
+  bool is_given = node.has_input(11);
+  if (!is_given && node.int_attribute("smooth_softmax", 0) <= 0) return true;
+  std::vector<Dim> one_key = scores.type().dims, one_value = values.type().dims;
+  one_key[3] = one_value[2] = Dim(1);
+  Value sink = node.splat(DType::F32, one_key, 0);
+  if (is_given) {
+    Value by_head = input_with_extents(node, 11, {Dim(made.heads)});
+    if (by_head)
+      sink = node.broadcast_to(node.reshape(by_head, {Dim(1), one_key[1], Dim(1), Dim(1)}), one_key);
+  }
+  if (node.failed()) return false;
+  scores = node.concatenate({sink, scores}, 3);
+  values = node.concatenate({node.splat(DType::F32, one_value, 0), values}, 2);
+  return !node.failed();
+}
+
 } // namespace
 
 void import_group_query_attention(NodeContext& node) {
@@ -210,9 +229,10 @@ void import_group_query_attention(NodeContext& node) {
   if (scores && node.has_input(10))
     scores = add(node, scores, input_with_extents(node, 10, scores.type().dims, /*stretches=*/true));
   scores = add(node, scores, hidden_keys(node, made));
-  if (!scores || node.failed()) return;
+  Value weighed = values;
+  if (!scores || node.failed() || !add_sink(node, made, scores, weighed)) return;
   GraphBuilder builder = node.builder();
-  Value y = grouped_product(node, make_softmax(builder, scores, 3), values, 2);
+  Value y = grouped_product(node, make_softmax(builder, scores, 3), weighed, 2);
   node.set_output(0, node.reshape(node.transpose(y, {0, 2, 1, 3}),
                                   {made.batch, made.steps, Dim(made.heads * made.size)}));
   if (node.wants_output(1)) node.set_output(1, keys);

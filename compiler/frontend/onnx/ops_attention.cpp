@@ -210,7 +210,7 @@ const OperatorRow kRows[] = {
      "attention with scores and probabilities changed by subgraphs"},
     {kContrib, "Attention", 1, kLatest, 2, 6, 1, 2, "T=f32|f16|bf16 T T i32 T T", import_contrib_attention,
      "attention with the products that make queries, keys and values", NarrowFloats::Widened},
-    {kContrib, "GroupQueryAttention", 1, kLatest, 1, 11, 1, 3, "T=f32|f16|bf16 T T T T i32 i32 T T i64 T",
+    {kContrib, "GroupQueryAttention", 1, kLatest, 1, 12, 1, 3, "T=f32|f16|bf16 T T T T i32 i32 T T i64 T T",
      import_group_query_attention,
      "causal attention over a cache that grows, behind a past that each entry of the batch has of its own",
      NarrowFloats::Widened},
