@@ -46,7 +46,7 @@ struct Completion {
   }
   std::string operator()(RowsPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(ResamplePlan& plan) const { return complete(plan, instruction, context.options); }
-  std::string operator()(ScanPlan& plan) const { return complete(plan, instruction, context.options.target); }
+  std::string operator()(ScanPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(TopKPlan& plan) const { return complete(plan, instruction, context.options.target); }
   std::string operator()(TreesPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(PlainPlan& plan) const {
@@ -110,7 +110,7 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (ResamplePlan plan; complete(plan, instruction, options).empty()) return plan;
   if (TreesPlan plan; complete(plan, instruction, options).empty()) return plan;
   for (auto algorithm : {ScanPlan::Algorithm::Scan, ScanPlan::Algorithm::ArgReduce})
-    if (ScanPlan plan{algorithm}; complete(plan, instruction, options.target).empty()) return plan;
+    if (ScanPlan plan{algorithm}; complete(plan, instruction, options).empty()) return plan;
   if (TopKPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   if (auto plain = plain_algorithm(instruction)) return PlainPlan{*plain};
   if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&

@@ -212,7 +212,33 @@ std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOpt
   return check(plan.code.lanes, target);
 }
 
-std::string complete(ScanPlan& plan, const Instruction& instruction, const TargetInfo& target) {
+namespace {
+
+// Running values that are the result's own: of all dims behind the scanned one.
+bool can_scan_by_rows(const Instruction& scan) {
+  const Type &from = scan.operand(0).type(), &to = scan.type();
+  return scan.is(Opcode::Cumulative) && !scan.attributes().flag("exclusive") && from.layout.is_plain() &&
+         to.layout.is_plain() && bit_width(from.dtype) >= 32 &&
+         scan.attributes().integer("dim") + 1 < from.rank();
+}
+
+// Lines of a tensor that the first cache level does not hold fetch what lies beside them, and their pages,
+// for each vector again. Items are what lies in the dims before.
+bool pays_by_rows(const Instruction& scan, int64_t lanes, const PlanOptions& options) {
+  constexpr int64_t kFewVectors = 4;
+  Type type = scan.operand(0).type().at_bound();
+  auto dim = static_cast<int>(scan.attributes().integer("dim"));
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < type.rank(); ++d) (d < dim ? outer : inner) *= d == dim ? 1 : type.dim(d);
+  bool has_items = options.threads <= 1 || outer >= 2 * options.threads;
+  return has_items && inner >= kFewVectors * lanes &&
+         2 * static_cast<int64_t>(type.byte_size()) > options.target.l1_bytes;
+}
+
+} // namespace
+
+std::string complete(ScanPlan& plan, const Instruction& instruction, const PlanOptions& options) {
+  const TargetInfo& target = options.target;
   using Algorithm = ScanPlan::Algorithm;
   if (instruction.opcode() != (plan.algorithm == Algorithm::Scan ? Opcode::Cumulative : Opcode::ArgReduce))
     return "this is another operation than the kernel's";
@@ -222,7 +248,13 @@ std::string complete(ScanPlan& plan, const Instruction& instruction, const Targe
     auto reducer = parse_opcode(instruction.attributes().word("reducer", "add"));
     if (!reducer || !reducer_identity(*reducer, dtype)) return "the reducer has no identity";
   }
-  if (plan.lanes == 0) plan.lanes = element_code(std::max(32, value_bits(dtype)), target).lanes;
+  bool can_take_rows = can_scan_by_rows(instruction);
+  if (plan.by_rows && !can_take_rows)
+    return "running values of rows are those of a plain result of 32 bits or more, itself included";
+  if (plan.lanes == 0) {
+    plan.lanes = element_code(std::max(32, value_bits(dtype)), target).lanes;
+    plan.by_rows = can_take_rows && pays_by_rows(instruction, plan.lanes, options);
+  }
   return check(plan.lanes, target);
 }
 

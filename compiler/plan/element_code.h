@@ -46,7 +46,7 @@ std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int 
 // Completes plans whose lanes are left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(ElementsPlan& plan, const Instruction& instruction, const TargetInfo& target);
 std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOptions& options);
-std::string complete(ScanPlan& plan, const Instruction& instruction, const TargetInfo& target);
+std::string complete(ScanPlan& plan, const Instruction& instruction, const PlanOptions& options);
 std::string complete(TopKPlan& plan, const Instruction& instruction, const TargetInfo& target);
 
 } // namespace firn::plan

@@ -135,7 +135,7 @@ std::string text_of(const ResamplePlan& plan) {
 }
 std::string text_of(const ScanPlan& plan) {
   return (plan.algorithm == ScanPlan::Algorithm::Scan ? "scan" : "arg_reduce") +
-         number("lanes", plan.lanes, 0);
+         number("lanes", plan.lanes, 0) + flag(plan.by_rows, "by_rows");
 }
 std::string text_of(const TopKPlan& plan) {
   if (plan.lanes == 0) return "top_k";
@@ -407,7 +407,11 @@ private:
       }
     return true;
   }
-  bool read(ScanPlan& plan) { return read_lanes(plan.lanes); }
+  bool read(ScanPlan& plan) {
+    if (!read_lanes(plan.lanes)) return false;
+    plan.by_rows = plan.algorithm == ScanPlan::Algorithm::Scan && in_.accept("by_rows");
+    return true;
+  }
   bool read(TopKPlan& plan) {
     if (in_.accept("sorts")) plan.lanes = 1;
     plan.selects = plan.lanes == 0 && in_.accept("selects");

@@ -202,14 +202,16 @@ struct ResamplePlan {
   int64_t lanes = 0; // 0: the cost model's, and the form too
 };
 
-// A walk along one dim with a running value, lanes across other dims where these lie innermost.
+// A walk along one dim with a running value, lanes across other dims where these lie innermost. By rows, all
+// of these are walked at each step, and running values are those of the result a step before.
 //
-//   scan [lanes N]
+//   scan [lanes N] [by_rows]
 //   arg_reduce [lanes N]
 struct ScanPlan {
   enum class Algorithm : uint8_t { Scan, ArgReduce };
   Algorithm algorithm = Algorithm::Scan;
   int64_t lanes = 0; // 0: the cost model's
+  bool by_rows = false;
 };
 
 // The k first elements of each line: the k-th is found by bisection of keys, integers in the order of the

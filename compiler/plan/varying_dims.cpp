@@ -132,7 +132,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* relayout = std::get_if<RelayoutPlan>(&plan))
     return complete(*relayout, instruction, context.options.target);
   if (auto* plain = std::get_if<PlainPlan>(&plan)) return check_plain(*plain, instruction);
-  if (auto* scan = std::get_if<ScanPlan>(&plan)) return complete(*scan, instruction, context.options.target);
+  if (auto* scan = std::get_if<ScanPlan>(&plan)) return complete(*scan, instruction, context.options);
   if (auto* top_k = std::get_if<TopKPlan>(&plan)) {
     std::string wrong = complete(*top_k, instruction, context.options.target);
     return wrong.empty() ? check_top_k(instruction) : wrong;

@@ -130,6 +130,14 @@ TEST_CASE("walks along a dim follow extents", "[extents]") {
                                       how + "} : f32[m,n]",
                                   "f32[m,n]"),
                         {.extents = values});
+  for (const char* how : {"", ", reverse = true"})
+    for (const char* type : {"f32[n,m,3]", "f32[3,n,m]", "i64[2,n,m]"})
+      expect_everywhere(module_of(kSymbols, std::string("%x: ") + type,
+                                  std::string("    %r = cumulative %x {dim = ") +
+                                      (type[4] == 'n' ? "0" : "1") + ", reducer = add" + how +
+                                      ", plan = \"scan lanes 8 by_rows\"} : " + type,
+                                  type),
+                        {.extents = values});
   expect_everywhere(
       module_of(kSymbols, "%x: f32[n,m]", "    %r = arg_reduce %x {dim = 1, kind = max} : i64[n]", "i64[n]"),
       {.extents = values});

@@ -160,6 +160,8 @@ TEST_CASE("scans follow plans written by hand", "[lower][plan]") {
     expect_followed(scan(dim), {"scan", "scan lanes 1", "scan lanes 2", "scan lanes 16"});
     expect_followed(arg_max(dim), {"arg_reduce", "arg_reduce lanes 1", "arg_reduce lanes 4"});
   }
+  expect_followed(scan(0), {"scan lanes 1 by_rows", "scan lanes 8 by_rows"});
+  CHECK(fails(scan(1), "scan lanes 8 by_rows", "running values of rows are those of a plain result"));
   CHECK(fails(scan(0), "scan lanes 5", "a power of two up to"));
   CHECK(fails(scan(0), "arg_reduce", "another operation"));
   CHECK(fails(arg_max(0), "scan", "another operation"));

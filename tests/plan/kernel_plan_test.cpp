@@ -72,6 +72,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "arg_reduce lanes 4",
                            "scan",
                            "scan lanes 8",
+                           "scan lanes 8 by_rows",
                            "sort",
                            "top_k",
                            "top_k sorts",

@@ -118,12 +118,52 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
   maker.finish();
 }
 
+// Each row behind the one before it: pages are walked once, from their start to their end.
+void emit_cumulative_rows(LoweringContext& context, const Instruction& instruction,
+                          const plan::ScanPlan& plan) {
+  Value operand = instruction.operand(0);
+  auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  bool backwards = instruction.attributes().flag("reverse");
+  Opcode reducer = *parse_opcode(instruction.attributes().word("reducer", "add"));
+  IntExpr outer = 1, inner = 1;
+  const std::vector<Dim>& dims = operand.type().dims;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (d != dim) (d < dim ? outer : inner) = (d < dim ? outer : inner) * dims[d].extent;
+  const IntExpr& extent = dims[dim].extent;
+  Type type = Type::tensor(operand.dtype(), {Dim(outer), Dim(extent), Dim(inner)});
+  KernelMaker maker(context, instruction, "cumulative");
+  kernel::Builder& b = maker.builder();
+  int in = maker.read(operand), out = maker.write(result_of(instruction));
+  IntExpr item = outer == IntExpr(1) ? IntExpr(0) : b.set_parallel(outer);
+  auto emit_row = [&](const IntExpr& step, bool is_first) {
+    auto row = [&](const IntExpr& k) { return backwards ? extent - 1 - k : k; };
+    emit_vector_loop(
+        b, inner, lanes_along(inner, plan.lanes), plan::ElementCode().copies, [&](const Lanes& lanes) {
+          IntExpr column = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
+          Index here{item, row(step), column};
+          kernel::Register value = load_element(b, in, type, here, lanes);
+          if (!is_first) {
+            KernelScalars scalars(b);
+            kernel::Register before = load_element(b, out, type, {item, row(step - 1), column}, lanes);
+            value = scalar_ops::binary(scalars, reducer, operand.dtype(), before, value);
+          }
+          store_element(b, out, type, here, lanes, value);
+        });
+  };
+  b.loop(0, min(extent, 1), 1, [&](const IntExpr& first) { emit_row(first, true); });
+  b.loop(1, extent, 1, [&](const IntExpr& step) { emit_row(step, false); });
+  maker.set_flops(operand.type().at_bound().num_elements());
+  maker.finish();
+}
+
 } // namespace
 
 void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   if (instruction.type().at_bound().num_elements() == 0) return;
   switch (plan.algorithm) {
-  case plan::ScanPlan::Algorithm::Scan: return emit_cumulative(context, instruction, plan);
+  case plan::ScanPlan::Algorithm::Scan:
+    return plan.by_rows ? emit_cumulative_rows(context, instruction, plan)
+                        : emit_cumulative(context, instruction, plan);
   case plan::ScanPlan::Algorithm::ArgReduce: return emit_arg_reduce(context, instruction, plan);
   }
 }
