@@ -15,10 +15,11 @@ struct LoopNest {
   std::function<int64_t(size_t loop)> elements; // of one step of a loop, at the bounds of what varies
 };
 
+using AtStep = std::function<void(size_t loop, const IntExpr& at)>;
+
 // Sets the kernel's parallel loop: over as many outer loops as it takes to have work for several threads; of
 // the last one an item may take some steps. An item calls enter(loop, at) for each loop around that one, then
 // body(loop, at) for each of its own steps.
-using AtStep = std::function<void(size_t loop, const IntExpr& at)>;
 void emit_items(kernel::Builder& builder, const plan::ElementItems& items, const LoopNest& nest,
                 const AtStep& enter, const AtStep& body);
 

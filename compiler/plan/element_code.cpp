@@ -229,7 +229,8 @@ bool pays_by_rows(const Instruction& scan, int64_t lanes, const PlanOptions& opt
   Type type = scan.operand(0).type().at_bound();
   auto dim = static_cast<int>(scan.attributes().integer("dim"));
   int64_t outer = 1, inner = 1;
-  for (int d = 0; d < type.rank(); ++d) (d < dim ? outer : inner) *= d == dim ? 1 : type.dim(d);
+  for (int d = 0; d < dim; ++d) outer *= type.dim(d);
+  for (int d = dim + 1; d < type.rank(); ++d) inner *= type.dim(d);
   bool has_items = options.threads <= 1 || outer >= 2 * options.threads;
   return has_items && inner >= kFewVectors * lanes &&
          2 * static_cast<int64_t>(type.byte_size()) > options.target.l1_bytes;

@@ -189,13 +189,11 @@ public:
 private:
   double of_block(int vectors, int rows, int64_t entries) const {
     double cycles = static_cast<double>(entries / rows) * of_tile(vectors, rows);
-    auto rest = static_cast<int>(entries % rows);
-    if (layer_.batch().is_constant()) return rest > 0 ? cycles + of_tile(vectors, rest) : cycles;
-    for (auto height = static_cast<int>(std::bit_floor(static_cast<unsigned>(rows))); rest > 0; height /= 2) {
-      if (height > rest) continue;
-      cycles += of_tile(vectors, height);
-      rest -= height;
-    }
+    auto rest = static_cast<unsigned>(entries % rows);
+    if (layer_.batch().is_constant())
+      return rest > 0 ? cycles + of_tile(vectors, static_cast<int>(rest)) : cycles;
+    // Tiles of powers of two.
+    for (; rest > 0; rest &= rest - 1) cycles += of_tile(vectors, 1 << std::countr_zero(rest));
     return cycles;
   }
 

@@ -245,8 +245,8 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   return plan;
 }
 
+// How many batches there are, at the bounds and in a run.
 void set_batches(WinogradGeometry& plan) {
-  align_batch(plan);
   plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
   IntExpr batches = ceil_div(plan.actual.tiles, plan.batch);
   plan.actual.batch =

@@ -197,9 +197,12 @@ private:
     });
   }
 
+  // Of a group of keys whose scores a tile takes at a time.
+  int key_vectors() const { return s_.packs_keys ? s_.vectors : 1; }
+
   // Scores of a block but of the last keys where a run alone knows how many fill no group.
   void emit_block_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
-    int width = s_.packs_keys ? s_.vectors : 1;
+    int width = key_vectors();
     int64_t group = static_cast<int64_t>(width) * s_.lanes;
     IntExpr full = floor_div(keys, group), rest = keys - full * group;
     IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full.value()) : full;
@@ -212,7 +215,7 @@ private:
 
   // Those of whole vectors that fill no group.
   void emit_rest_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
-    int width = s_.packs_keys ? s_.vectors : 1;
+    int width = key_vectors();
     if (width == 1) return;
     b_->loop(floor_div(keys, width * s_.lanes) * width, floor_div(keys, s_.lanes), 1,
              [&](const IntExpr& v) { emit_scores(rows, first, v, 1, s_.lanes); });

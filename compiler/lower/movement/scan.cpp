@@ -125,10 +125,10 @@ void emit_cumulative_rows(LoweringContext& context, const Instruction& instructi
   auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   bool backwards = instruction.attributes().flag("reverse");
   Opcode reducer = *parse_opcode(instruction.attributes().word("reducer", "add"));
-  IntExpr outer = 1, inner = 1;
   const std::vector<Dim>& dims = operand.type().dims;
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (d != dim) (d < dim ? outer : inner) = (d < dim ? outer : inner) * dims[d].extent;
+  IntExpr outer = 1, inner = 1;
+  for (size_t d = 0; d < dim; ++d) outer = outer * dims[d].extent;
+  for (size_t d = dim + 1; d < dims.size(); ++d) inner = inner * dims[d].extent;
   const IntExpr& extent = dims[dim].extent;
   Type type = Type::tensor(operand.dtype(), {Dim(outer), Dim(extent), Dim(inner)});
   KernelMaker maker(context, instruction, "cumulative");
