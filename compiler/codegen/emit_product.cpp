@@ -29,6 +29,14 @@ llvm::Value* word(llvm::Value* like, uint64_t bits) {
   return llvm::ConstantInt::get(like->getType(), bits);
 }
 
+// Of i16, two of which are summed in a lane.
+llvm::Value* multiply_pairs(llvm::IRBuilder<>& ir, unsigned lanes, llvm::Value* x, llvm::Value* y) {
+  llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                           : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                        : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  return ir.CreateIntrinsic(id, {}, {x, y});
+}
+
 Factor flipped(Factor factor) {
   return factor == Factor::U8 ? Factor::S8 : Factor::U8;
 }
@@ -38,16 +46,20 @@ Factor flipped(Factor factor) {
 // A register of the product's form at a time; where lanes do not fill registers, step by step.
 llvm::Value* KernelEmitter::emit_product(const Op& op) {
   llvm::Value *sum = value(op.operands[0]), *a = value(op.operands[1]), *b = value(op.operands[2]);
-  bool is_bf16 = op.kind == OpKind::DotBF16;
+  bool is_bf16 = op.kind == OpKind::DotBF16, is_i16 = op.kind == OpKind::DotS16;
   Factor lhs = op.kind == OpKind::DotS8S8 ? Factor::S8 : Factor::U8,
          rhs = op.kind == OpKind::DotU8U8 ? Factor::U8 : Factor::S8;
   const TargetInfo& target = context_.target;
-  ProductFacts facts = is_bf16 ? bf16_dot2_facts(target) : dot4_facts(target, lhs, rhs);
+  ProductFacts facts = is_bf16  ? bf16_dot2_facts(target)
+                       : is_i16 ? i16_dot2_facts(target)
+                                : dot4_facts(target, lhs, rhs);
   int lanes = static_cast<int>(lanes_of(sum)), chunk = facts.register_bits / 32;
   while (chunk > 4 && lanes % chunk != 0) chunk /= 2;
   if (facts.form == ProductForm::PerStep || (chunk == 1 ? lanes > 1 : lanes % chunk != 0))
-    return is_bf16 ? emit_dot2(sum, a, b) : emit_dot4(lhs, rhs, sum, a, b);
-  int group = is_bf16 ? 2 : 4;
+    return is_bf16  ? emit_dot2(sum, a, b)
+           : is_i16 ? emit_i16_dot2(sum, a, b)
+                    : emit_dot4(lhs, rhs, sum, a, b);
+  int group = is_bf16 || is_i16 ? 2 : 4;
   std::vector<llvm::Value*> parts;
   for (int i = 0; i < lanes; i += chunk) {
     llvm::Value* part = slice(sum, i, chunk);
@@ -55,6 +67,7 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
     llvm::Value *x = ir_.CreateBitCast(slice(a, group * i, group * chunk), words),
                 *y = ir_.CreateBitCast(slice(b, group * i, group * chunk), words);
     parts.push_back(is_bf16                             ? dot2_native(part, x, y)
+                    : is_i16                            ? i16_dot2_native(part, x, y)
                     : facts.form == ProductForm::Native ? dot4_native(lhs, rhs, part, x, y)
                     : facts.form == ProductForm::Offset ? dot4_offset(lhs, rhs, part, x, y)
                                                         : dot4_pairs(lhs, rhs, part, x, y));
@@ -127,14 +140,7 @@ llvm::Value* KernelEmitter::dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum,
   for (bool odd : {false, true}) {
     llvm::Value *x = alternate_bytes(a, lhs_signed, odd), *y = alternate_bytes(b, rhs_signed, odd);
     switch (context_.target.arch) {
-    case Arch::X86_64: {
-      unsigned lanes = lanes_of(sum);
-      llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-                               : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                            : llvm::Intrinsic::x86_sse2_pmadd_wd;
-      added[odd] = ir_.CreateIntrinsic(id, {}, {x, y});
-      break;
-    }
+    case Arch::X86_64: added[odd] = multiply_pairs(ir_, lanes_of(sum), x, y); break;
     case Arch::AArch64: { // products of bytes fit 16 bits, of unlike signs too
       bool is_unsigned = !lhs_signed && !rhs_signed;
       llvm::Intrinsic::ID id =
@@ -160,6 +166,24 @@ llvm::Value* KernelEmitter::emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, 
   };
   for (int step = 0; step < 4; ++step)
     sum = ir_.CreateAdd(sum, ir_.CreateMul(widened(a, lhs, step), widened(b, rhs, step)));
+  return sum;
+}
+
+llvm::Value* KernelEmitter::i16_dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
+  if (context_.target.arch == Arch::Arm)
+    return ir_.CreateIntrinsic(llvm::Intrinsic::arm_smlad, {}, {a, b, sum});
+  llvm::Type* halves = lanes_like(ir_.getInt16Ty(), a);
+  return ir_.CreateAdd(
+      sum, multiply_pairs(ir_, lanes_of(sum), ir_.CreateBitCast(a, halves), ir_.CreateBitCast(b, halves)));
+}
+
+// The low and the high half of each word.
+llvm::Value* KernelEmitter::emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
+  auto step = [&](llvm::Value* pairs, bool odd) {
+    llvm::Value* words = ir_.CreateBitCast(pairs, shaped_integer(sum));
+    return ir_.CreateAShr(odd ? words : ir_.CreateShl(words, 16), 16);
+  };
+  for (bool odd : {false, true}) sum = ir_.CreateAdd(sum, ir_.CreateMul(step(a, odd), step(b, odd)));
   return sum;
 }
 

@@ -94,6 +94,7 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
   case OpKind::DotU8S8:
   case OpKind::DotS8S8:
   case OpKind::DotU8U8:
+  case OpKind::DotS16:
   case OpKind::DotBF16: return emit_product(op);
   default: return emit_reduction(op);
   }

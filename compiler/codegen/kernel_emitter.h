@@ -123,12 +123,14 @@ private:
   // emit_product.cpp
   llvm::Value* emit_product(const kernel::Op& op);
   llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   // Instructions on registers of as many lanes as `sum` has; operands are the words that hold a lane's
   // steps.
   llvm::Value* dot4_native(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* i16_dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* alternate_bytes(llvm::Value* words, bool is_signed, bool odd);
   llvm::Type* shaped_integer(llvm::Value* like);

@@ -21,11 +21,13 @@ namespace firn::codegen {
 namespace {
 
 // For loops too long to overlap with their next rounds the scheduler would put short latencies before few
-// registers. Firn's loops carry enough independent work, and their tiles take all registers there are.
+// registers, and so would the pass that adds the integers of several steps to each other before it adds them
+// to a sum. Firn's loops carry enough independent work, and their tiles take all registers there are.
 void schedule_for_registers() {
   auto& options = llvm::cl::getRegisteredOptions();
-  if (auto found = options.find("misched-cyclicpath"); found != options.end())
-    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(false);
+  for (const char* name : {"misched-cyclicpath", "x86-machine-combiner"})
+    if (auto found = options.find(name); found != options.end())
+      static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(false);
 }
 
 void initialise_backends() {

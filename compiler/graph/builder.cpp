@@ -119,8 +119,8 @@ Value GraphBuilder::reduce(Opcode reducer, Value operand, std::vector<int64_t> d
   return keep_dims ? reshape(made->result(), kept) : made->result();
 }
 
-Value GraphBuilder::reduce_window(Opcode reducer, Value operand, Window window) {
-  Value initial = constant(reducer_identity(reducer, operand.dtype()));
+Value GraphBuilder::reduce_window(Opcode reducer, Value operand, Window window, Value initial) {
+  if (!initial) initial = constant(reducer_identity(reducer, operand.dtype()));
   Instruction* made = make(Opcode::ReduceWindow, {operand, initial}, {{"window", std::move(window)}});
   add_reducer(made, reducer, operand.dtype());
   return made->result();

@@ -47,7 +47,7 @@ public:
   Value pad(Value operand, Value value, std::vector<int64_t> low, std::vector<int64_t> high);
   // Reduction by one binary op from its identity element; keep_dims keeps extents of 1.
   Value reduce(Opcode reducer, Value operand, std::vector<int64_t> dims, bool keep_dims);
-  Value reduce_window(Opcode reducer, Value operand, Window window);
+  Value reduce_window(Opcode reducer, Value operand, Window window, Value initial = {});
 
 private:
   Region* region_;

@@ -305,10 +305,14 @@ private:
     case OpKind::DotU8S8:
     case OpKind::DotS8S8:
     case OpKind::DotU8U8:
+    case OpKind::DotS16:
     case OpKind::DotBF16: {
-      bool bytes = op.kind != OpKind::DotBF16;
-      MachineType narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
-      want(first == to && first.scalar == (bytes ? Scalar::I32 : Scalar::F32), op,
+      bool is_float = op.kind == OpKind::DotBF16, bytes = !is_float && op.kind != OpKind::DotS16;
+      MachineType narrow{is_float ? Scalar::BF16
+                         : bytes  ? Scalar::I8
+                                  : Scalar::I16,
+                         first.lanes * (bytes ? 4 : 2)};
+      want(first == to && first.scalar == (is_float ? Scalar::F32 : Scalar::I32), op,
            "accumulates in the wrong type");
       want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");
       break;

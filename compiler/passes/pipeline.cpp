@@ -42,7 +42,7 @@ constexpr PassStep kSteps[] = {
     {"scale-filters", true, "after constant scales are folded, which needs constant filters"},
     {"slice-strided-inputs", true, "before layouts, which the slice shares with the convolution's input"},
     {"legalise-narrow-types", true, "behind what moves converts across other instructions"},
-    {"multiply-f16-in-f32,eliminate-dead-code", true,
+    {"multiply-f16-in-f32,multiply-bytes-in-i16,eliminate-dead-code", true,
      "behind simplify-algebra, which takes what it does back; before layouts, which ask what multiplies"},
     {"split-reductions", true, "behind simplify-algebra, which makes one of two reductions"},
     {"assign-layouts", true,

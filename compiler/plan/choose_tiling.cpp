@@ -52,7 +52,9 @@ double step_cycles(int rows, int registers, int accumulator_splits, const Produc
   double compute = static_cast<double>(rows) * registers * parts * product.instructions / target.fma_pipes;
   double loads = (rows + registers * parts) / target.loads_per_cycle;
   int latency_of_sum = is_of_words(product, target) ? 1 : target.fma_latency;
-  double latency = std::min(product.instructions, 2.0) * latency_of_sum / accumulator_splits;
+  double latency =
+      product.sum_latency > 0 ? product.sum_latency : std::min(product.instructions, 2.0) * latency_of_sum;
+  latency /= accumulator_splits;
   if (parts > 1 && product.instructions == 1) latency *= kPartsLatency;
   return std::max({compute, loads, latency});
 }

@@ -20,10 +20,17 @@ Factor factor_of(DType byte) {
 
 constexpr int64_t kExactSums = 1 << 24; // that f32 tells apart
 
+// Bytes beside i16 are widened.
+bool is_i16_pair(DType lhs, DType rhs) {
+  auto fits = [](DType dtype) { return dtype == DType::I16 || is_byte(dtype); };
+  return fits(lhs) && fits(rhs) && !(is_byte(lhs) && is_byte(rhs));
+}
+
 // Of types that can be summed: the one with most steps.
 ProductKind widest_kind(DType lhs, DType rhs) {
   if (is_byte(lhs) && is_byte(rhs)) return ProductKind::Dot4;
-  return lhs == DType::BF16 && rhs == DType::BF16 ? ProductKind::Dot2 : ProductKind::Fma;
+  bool is_pair = is_i16_pair(lhs, rhs) || (lhs == DType::BF16 && rhs == DType::BF16);
+  return is_pair ? ProductKind::Dot2 : ProductKind::Fma;
 }
 
 } // namespace
@@ -59,7 +66,8 @@ std::optional<Product> choose_product(const Instruction& contraction, const Targ
   std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
   if (!accumulator) return std::nullopt;
   Product product{widest_kind(lhs, rhs), lhs, rhs, *accumulator};
-  bool flushes = product.kind == ProductKind::Dot2 && facts_of(product, target).form == ProductForm::Native;
+  bool flushes = is_float(lhs) && product.kind == ProductKind::Dot2 &&
+                 facts_of(product, target).form == ProductForm::Native;
   if (strict && flushes) product.kind = ProductKind::Fma;
   return product;
 }
@@ -68,7 +76,8 @@ std::optional<Product> in_tile_matrices(const Product& product, const TargetInfo
   ProductKind narrow = widest_kind(product.lhs, product.rhs);
   // Their sums pass to vectors of as many lanes.
   bool fits = target.lanes(bit_width(product.accumulator)) * 4 == TileMatrixFacts::kRowBytes;
-  if (!target.has_tile_matrices || !fits || narrow == ProductKind::Fma) return std::nullopt;
+  bool has_steps = narrow != ProductKind::Fma && !is_i16_pair(product.lhs, product.rhs);
+  if (!target.has_tile_matrices || !fits || !has_steps) return std::nullopt;
   if (strict && narrow == ProductKind::Dot2) return std::nullopt;
   return Product{ProductKind::TileMatrix, product.lhs, product.rhs, product.accumulator};
 }
@@ -80,17 +89,18 @@ std::string check_product(const Product& product, const Instruction& contraction
     return "it multiplies " + std::string(dtype_name(lhs)) + " and " + std::string(dtype_name(rhs)) +
            (accumulator ? " and sums in " + std::string(dtype_name(*accumulator)) : "");
   ProductKind widest = widest_kind(lhs, rhs);
-  if (product.kind == ProductKind::TileMatrix && widest == ProductKind::Fma)
+  if (product.kind == ProductKind::TileMatrix && (widest == ProductKind::Fma || is_i16_pair(lhs, rhs)))
     return "tile matrices are of bytes or bf16";
   if (product.kind != ProductKind::Fma && product.kind != ProductKind::TileMatrix && product.kind != widest)
-    return "dot4 is of bytes, and dot2 of bf16";
+    return "dot4 is of bytes, and dot2 of bf16 or i16";
   return "";
 }
 
 ProductFacts facts_of(const Product& product, const TargetInfo& target) {
   if (product.kind == ProductKind::Dot4)
     return dot4_facts(target, factor_of(product.lhs), factor_of(product.rhs));
-  if (product.kind == ProductKind::Dot2) return bf16_dot2_facts(target);
+  if (product.kind == ProductKind::Dot2)
+    return is_float(product.accumulator) ? bf16_dot2_facts(target) : i16_dot2_facts(target);
   if (product.kind == ProductKind::TileMatrix) return {ProductForm::Native, 8 * TileMatrixFacts::kRowBytes};
   return fma_facts(target, is_float(product.accumulator));
 }

@@ -23,10 +23,18 @@ ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
       other = lhs != rhs ? target.like_dot4_bits : target.unlike_dot4_bits;
   if (own > 0) return {ProductForm::Native, own, 1, 1};
   if (other > 0) return {ProductForm::Offset, other, 2, 2};
-  // On ARM without vectors one instruction sums a pair and adds it.
+  // On ARM without vectors one instruction sums a pair and adds it. On x86 an addition alone waits for a sum.
   if (target.dot2_bits > 0)
-    return {ProductForm::Pairs, target.dot2_bits, target.dot2_bits > 32 ? 4.0 : 2.0, 2};
+    return {ProductForm::Pairs, target.dot2_bits, target.dot2_bits > 32 ? 4.0 : 2.0, 2,
+            target.arch == Arch::X86_64 ? 1 : 0};
   // Bytes are loaded a step at a time.
+  return {ProductForm::PerStep, 32, 4, 2};
+}
+
+ProductFacts i16_dot2_facts(const TargetInfo& target) {
+  // x86 adds by a second instruction, for which it has more pipes than for products.
+  if (target.arch == Arch::X86_64) return {ProductForm::Native, target.dot2_bits, 1.5, 1, 1};
+  if (target.dot2_bits == 32) return {ProductForm::Native, 32, 1, 1};
   return {ProductForm::PerStep, 32, 4, 2};
 }
 

@@ -18,7 +18,7 @@ std::string_view name_of(ProductKind kind); // "fma", "dot2", "dot4", "tile_matr
 // Neighbouring steps that a lane of a vector holds, in products of vectors.
 int k_group_of(ProductKind kind);
 
-// What products of several steps multiply; bytes are summed in i32, bf16 in f32.
+// What products of several steps multiply; integers are summed in i32, bf16 in f32.
 enum class Factor : uint8_t { U8, S8, BF16 };
 
 enum class ProductForm : uint8_t {
@@ -33,9 +33,11 @@ struct ProductFacts {
   int register_bits = 32;    // of the widest register the form has
   double instructions = 1;   // for a vector of sums, where an FMA takes one
   int operand_registers = 1; // that a vector of factors takes while it is multiplied
+  int sum_latency = 0;       // cycles from a sum to the next one over it; 0: an FMA's for each instruction
 };
 // How the CPU does such a product, its factors in either order.
 ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs);
+ProductFacts i16_dot2_facts(const TargetInfo& target);
 ProductFacts bf16_dot2_facts(const TargetInfo& target);
 // Of a step of floats, or of integers of 32 bits.
 ProductFacts fma_facts(const TargetInfo& target, bool is_float);

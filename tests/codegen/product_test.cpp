@@ -99,6 +99,25 @@ TEST_CASE("dots of bytes are exact: no product or pair of them saturates", "[pro
     }
 }
 
+TEST_CASE("dots of i16 are exact, and wrap like sums of i32", "[product]") {
+  std::mt19937 random(2);
+  std::vector<int16_t> a(2 * kMost), b(2 * kMost);
+  static constexpr int16_t extremes[] = {-32768, 32767, -1, 255};
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] = i < 16 ? extremes[i / 4] : static_cast<int16_t>(random());
+    b[i] = i < 16 ? extremes[i % 4] : static_cast<int16_t>(random());
+  }
+  for (const TargetInfo& target : product_targets()) {
+    auto got =
+        run_product<int16_t, int32_t>(target, OpKind::DotS16, Scalar::I16, a, b, {Scalar::I32, 1}, 1000);
+    expect_sums(target, got, [&](size_t lane) {
+      uint32_t sum = 1000;
+      for (size_t k = 2 * lane; k < 2 * lane + 2; ++k) sum += static_cast<uint32_t>(a[k] * b[k]);
+      return static_cast<int32_t>(sum);
+    });
+  }
+}
+
 TEST_CASE("dots of bf16 are exact on small integers", "[product]") {
   auto value = [](size_t i) { return static_cast<float>(i % 11) - 5; };
   std::vector<uint16_t> a(2 * kMost), b(2 * kMost);

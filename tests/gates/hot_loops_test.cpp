@@ -113,16 +113,22 @@ TEST_CASE("loops of assembly are counted", "[gates]") {
 TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registers", "[gates]") {
   struct Case {
     std::string lhs, rhs, sums, mnemonic;
+    std::vector<const char*> cpus;
+    std::string plan;
+    int products;
   };
-  for (const Case& c : {Case{"u8", "i8", "i32", "vpdpbusd"}, Case{"bf16", "bf16", "f32", "vdpbf16ps"}})
-    for (const char* cpu : {"znver4", "cooperlake"}) {
+  const std::vector<const char*> wide = {"znver4", "cooperlake"};
+  for (const Case& c : {Case{"u8", "i8", "i32", "vpdpbusd", wide, "8x3", 24},
+                        Case{"bf16", "bf16", "f32", "vdpbf16ps", wide, "8x3", 24},
+                        Case{"i16", "i8", "i32", "vpmaddwd", {"x86-64-v3", "znver3", "haswell"}, "4x2", 8}})
+    for (const char* cpu : c.cpus) {
       std::string text = "module @m { func @main(%x: " + c.lhs + "[48,256], %w: " + c.rhs + "[256,96]) -> (" +
                          c.sums +
                          "[48,96]) { %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = "
                          "[1], rhs_contract = [0], result = " +
                          c.sums + "} : " + c.sums + "[48,96] return %y } }";
       GateKernel kernel{c.mnemonic, [&](int) { return std::move(*firn::parse_module("gate.hlo", text)); }};
-      GateCode code = compile_gate_kernel(kernel, cpu, "direct tile 8x3 columns outermost");
+      GateCode code = compile_gate_kernel(kernel, cpu, "direct tile " + c.plan + " columns outermost");
       INFO(cpu << ": " << code.algorithm);
       int hot_loops = 0;
       for (const AssemblyLoop& loop : code.loops) {
@@ -130,8 +136,8 @@ TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registe
           return line.find(c.mnemonic) != std::string::npos;
         });
         INFO(loop.to_string());
-        CHECK((products == 0 || (products % 24 == 0 && loop.spills == 0)));
-        hot_loops += products >= 24;
+        CHECK((products == 0 || (products % c.products == 0 && loop.spills == 0)));
+        hot_loops += products >= c.products;
       }
       CHECK(hot_loops > 0);
     }

@@ -13,9 +13,15 @@ const std::vector<std::string> kProductCpus = {"native",     "x86-64-v3",   "x86
 const std::vector<std::string> kNativeCpus = {"native", "x86-64-v3", "x86-64"};
 
 const Types kUnlikeBytes{"u8", "i8", "i32"}, kUnlikeBytesSwapped{"i8", "u8", "i32"},
-    kSignedBytes{"i8", "i8", "i32"}, kUnsignedBytes{"u8", "u8", "i32"}, kBf16{"bf16", "bf16", "f32"};
+    kSignedBytes{"i8", "i8", "i32"}, kUnsignedBytes{"u8", "u8", "i32"}, kI16{"i16", "i16", "i32"},
+    kI16Bytes{"i16", "i8", "i32"}, kBytesI16{"u8", "i16", "i32"}, kBf16{"bf16", "bf16", "f32"};
 const std::vector<Types> kProductTypes = {kUnlikeBytes, kUnlikeBytesSwapped, kSignedBytes, kUnsignedBytes,
-                                          kBf16};
+                                          kI16,         kI16Bytes,           kBytesI16,    kBf16};
+
+bool are_bytes(const Types& types) {
+  auto is_byte = [](const std::string& dtype) { return dtype == "u8" || dtype == "i8"; };
+  return is_byte(types.lhs) && is_byte(types.rhs);
+}
 
 bool is_float_type(const std::string& dtype) {
   return dtype == "bf16" || dtype == "f16" || dtype == "f32";

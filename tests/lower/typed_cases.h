@@ -16,9 +16,11 @@ struct Types {
   std::string lhs, rhs, result;
 };
 // Of dots with products of several steps.
-extern const Types kUnlikeBytes, kUnlikeBytesSwapped, kSignedBytes, kUnsignedBytes, kBf16;
+extern const Types kUnlikeBytes, kUnlikeBytesSwapped, kSignedBytes, kUnsignedBytes, kI16, kI16Bytes,
+    kBytesI16, kBf16;
 extern const std::vector<Types> kProductTypes; // all of them
 
+bool are_bytes(const Types& types); // both factors
 bool is_float_type(const std::string& dtype);
 // Those of the CPUs that compute with the type.
 std::vector<std::string> cpus_for(const std::string& dtype, std::vector<std::string> cpus);

@@ -26,7 +26,7 @@ TEST_CASE("convolutions of narrow types are computed by tiles on every CPU", "[l
 }
 
 TEST_CASE("convolutions of narrow types over any channels, windows and layouts", "[lower][typed]") {
-  for (const Types& types : {kUnlikeBytes, kBf16})
+  for (const Types& types : {kUnlikeBytes, kI16Bytes, kBf16})
     for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked, ConvolutionCase::ChannelsLast})
       for (bool constant : {true, false})
         for (ConvolutionCase c :
@@ -46,8 +46,8 @@ TEST_CASE("convolutions of narrow types over any channels, windows and layouts",
 }
 
 TEST_CASE("convolutions of narrow types follow plans written by hand", "[lower][typed][plan]") {
-  for (const Types& types : {kUnlikeBytes, kBf16}) {
-    std::string own = is_float_type(types.lhs) ? "dot2 " : "dot4 ";
+  for (const Types& types : {kUnlikeBytes, kI16Bytes, kBf16}) {
+    std::string own = are_bytes(types) ? "dot4 " : "dot2 ";
     std::string operands = types.lhs + " " + types.rhs + " " + types.result;
     const std::string plans[] = {"direct product " + own + operands,
                                  "direct product fma " + operands + " tile 3x2",
@@ -97,12 +97,12 @@ TEST_CASE("sums of a convolution of bytes start from their bias and leave as byt
 TEST_CASE("kernels of narrow types hold their products", "[lower][typed]") {
   using firn::kernel::OpKind;
   const OpKind kinds[] = {OpKind::DotU8S8, OpKind::DotU8S8, OpKind::DotS8S8, OpKind::DotU8U8,
-                          OpKind::DotBF16};
+                          OpKind::DotS16,  OpKind::DotS16,  OpKind::DotS16,  OpKind::DotBF16};
   for (size_t i = 0; i < kProductTypes.size(); ++i)
     for (const std::string& cpu : cpus_for(kProductTypes[i].lhs, kProductCpus)) {
       INFO(cpu << ", " << kProductTypes[i].lhs << " and " << kProductTypes[i].rhs);
       const Types& types = kProductTypes[i];
-      std::string product = is_float_type(types.lhs) ? "dot2" : "dot4";
+      std::string product = are_bytes(types) ? "dot4" : "dot2";
       // Given: the CPU at hand may have others that are faster.
       std::string plan = "direct product " + product + " " + types.lhs + " " + types.rhs + " " + types.result;
       DotCase dot{types, 5, 9, 7, true, plan};

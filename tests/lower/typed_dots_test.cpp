@@ -47,7 +47,7 @@ TEST_CASE("dots of narrow types are computed by tiles on every CPU", "[lower][ty
 }
 
 TEST_CASE("dots of narrow types of any extents", "[lower][typed]") {
-  for (const Types& types : {kUnlikeBytes, kUnlikeBytesSwapped, kBf16})
+  for (const Types& types : {kUnlikeBytes, kUnlikeBytesSwapped, kI16Bytes, kBytesI16, kBf16})
     for (int64_t k : {1, 2, 3, 4, 5, 33}) {
       std::vector<DotCase> cases;
       for (int64_t m : {1, 17})
@@ -55,7 +55,8 @@ TEST_CASE("dots of narrow types of any extents", "[lower][typed]") {
           for (bool constant : {true, false}) cases.push_back({types, m, k, n, constant});
       expect_dots(cases, kNativeCpus);
     }
-  for (const Types& types : {kUnlikeBytes, kBf16}) // one byte after the last one is another page's
+  // One byte after the last one is another page's.
+  for (const Types& types : {kUnlikeBytes, kI16Bytes, kBytesI16, kBf16})
     for (Placement placement : {Placement::AtEnd, Placement::AtStart}) {
       LoweredOptions options = options_for(types, kNativeCpus);
       options.placement = placement;
@@ -70,7 +71,7 @@ TEST_CASE("dots of no elements", "[lower][typed]") {
 
 TEST_CASE("dots of integers that have no product of several steps", "[lower][typed]") {
   for (const Types& types :
-       {Types{"i32", "i32", "i32"}, Types{"i16", "u8", "i32"}, Types{"u16", "i16", "i32"},
+       {Types{"i32", "i32", "i32"}, Types{"i16", "i32", "i32"}, Types{"u16", "i16", "i32"},
         Types{"i8", "i32", "i32"}, Types{"u8", "i8", "i8"}, Types{"i32", "i8", "i64"}})
     for (bool constant : {true, false})
       expect_dot({types, 5, 13, 19, constant}, {"native", "x86-64", "cortex-a72", "cortex-m3"});
@@ -116,8 +117,8 @@ TEST_CASE("dots of narrow types with batches and several contracted dims", "[low
 }
 
 TEST_CASE("dots of narrow types follow plans written by hand", "[lower][typed][plan]") {
-  for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16}) {
-    std::string own = is_float_type(types.lhs) ? "dot2 " : "dot4 ";
+  for (const Types& types : {kUnlikeBytes, kSignedBytes, kI16Bytes, kBf16}) {
+    std::string own = are_bytes(types) ? "dot4 " : "dot2 ";
     std::string operands = types.lhs + " " + types.rhs + " " + types.result;
     const std::string plans[] = {"direct",
                                  "direct product " + own + operands,

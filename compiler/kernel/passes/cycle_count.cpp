@@ -80,6 +80,7 @@ private:
     case OpKind::DotU8S8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::S8));
     case OpKind::DotS8S8: return product_cycles(op, dot4_facts(target_, Factor::S8, Factor::S8));
     case OpKind::DotU8U8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::U8));
+    case OpKind::DotS16: return product_cycles(op, i16_dot2_facts(target_));
     case OpKind::DotBF16: return product_cycles(op, bf16_dot2_facts(target_));
     default: return vectors(op);
     }

@@ -17,13 +17,19 @@ Register widened(Builder& b, const plan::Product& product, DType dtype, Register
   return is_float(product.accumulator) ? b.cast(OpKind::SIToF, factor, Scalar::F32) : factor;
 }
 
-// `count` steps in the low parts of a word.
-Register join_steps(Builder& b, const ScalarFactors& factors, int count) {
-  int bits = bit_width(factors.dtype);
+// Integers of a pair, of which the other may be bytes, as i16.
+Register widened_to_i16(Builder& b, DType dtype, Register factors) {
+  if (!is_integer(dtype) || bit_width(dtype) != 8) return factors;
+  return b.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, factors, Scalar::I16);
+}
+
+// `count` steps in the low parts of a word, `bits` of each.
+Register join_steps(Builder& b, const ScalarFactors& factors, int count, int bits) {
   Register word;
   for (int step = 0; step < count; ++step) {
     Register factor = b.load({memory_scalar(factors.dtype), 1}, factors.buffer, factors.place(step));
     if (is_float(factors.dtype)) factor = b.cast(OpKind::Bitcast, factor, Scalar::I16);
+    if (bits == 16) factor = widened_to_i16(b, factors.dtype, factor);
     factor = b.cast(OpKind::ZExt, factor, Scalar::I32);
     if (step > 0)
       factor = b.binary(OpKind::Shl, factor, b.constant_int({Scalar::I32, 1}, int64_t{step} * bits));
@@ -41,14 +47,18 @@ Register load_factors(Builder& b, const plan::ContractionShape& shape, const Sca
     return widened(b, shape.product, factors.dtype,
                    load_at(b, factors.buffer, factors.dtype, factors.place(0), Lanes{}));
   bool is_tail = shape.k_tail > 0 && k.is_constant() && k.value() == shape.k.back().extent - 1;
-  if (factors.lie_together && (!is_tail || factors.has_whole_tail))
+  bool fills_word = bit_width(factors.dtype) * group == 32;
+  if (fills_word && factors.lie_together && (!is_tail || factors.has_whole_tail))
     return b.load({Scalar::I32, 1}, factors.buffer, factors.place(0));
-  return join_steps(b, factors, is_tail ? shape.k_tail : group);
+  return join_steps(b, factors, is_tail ? shape.k_tail : group, 32 / group);
 }
 
 Register load_packed_factors(Builder& b, const plan::Product& product, int buffer, const IntExpr& index,
                              int lanes) {
-  if (product.k_group() > 1) return b.load({Scalar::I32, lanes}, buffer, index, 4 * lanes);
+  if (int group = product.k_group(); group > 1) {
+    if (bit_width(product.rhs) * group == 32) return b.load({Scalar::I32, lanes}, buffer, index, 4 * lanes);
+    return widened_to_i16(b, product.rhs, b.load({Scalar::I8, group * lanes}, buffer, index, group * lanes));
+  }
   Scalar scalar = memory_scalar(product.rhs);
   Register value = b.load({scalar, lanes}, buffer, index, lanes * kernel::scalar_bytes(scalar));
   if (scalar == Scalar::F16 || scalar == Scalar::BF16) return b.cast(OpKind::FExt, value, Scalar::F32);
@@ -79,7 +89,10 @@ Register table_of_steps(Builder& b, int steps) {
 
 Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {
   if (product.k_group() == 1) return factors;
-  return b.cast(OpKind::Bitcast, factors, product.kind == ProductKind::Dot4 ? Scalar::I8 : Scalar::BF16);
+  Scalar step = product.kind == ProductKind::Dot4 ? Scalar::I8
+                : is_float(product.lhs)           ? Scalar::BF16
+                                                  : Scalar::I16;
+  return b.type(factors).scalar == step ? factors : b.cast(OpKind::Bitcast, factors, step);
 }
 
 Register multiply_add(Builder& b, const plan::Product& product, Register scalar, Register vector,
@@ -91,7 +104,8 @@ Register multiply_add(Builder& b, const plan::Product& product, Register scalar,
   auto dot = [&](OpKind kind, Register lhs, Register rhs) {
     return b.emit(kind, {sum, lhs, rhs}, b.type(sum));
   };
-  if (product.kind == ProductKind::Dot2) return dot(OpKind::DotBF16, scalar, vector);
+  if (product.kind == ProductKind::Dot2)
+    return dot(is_float(product.lhs) ? OpKind::DotBF16 : OpKind::DotS16, scalar, vector);
   bool lhs_signed = is_signed(product.lhs), rhs_signed = is_signed(product.rhs);
   if (lhs_signed == rhs_signed) return dot(lhs_signed ? OpKind::DotS8S8 : OpKind::DotU8U8, scalar, vector);
   return lhs_signed ? dot(OpKind::DotU8S8, vector, scalar) : dot(OpKind::DotU8S8, scalar, vector);

@@ -1,0 +1,127 @@
+// multiply-bytes-in-i16: widens the bytes that many products read over and over.
+//
+//   %c = convolution %x, %w {result = i32}       ->     %a = convert %x : i16[1,64,56,56]
+//                                                       %c = convolution %a, %w {result = i32}
+//
+// Where the CPU multiplies pairs of i16 but no groups of bytes, each product of a tile takes the bytes of its
+// row apart, for every group of columns again. Widened where they are computed, they are multiplied as they
+// come from memory; constant weights stay bytes, which a load widens for all rows of a tile. Movements and
+// maxima on the way move what is widened. Sums are the same bits.
+//
+// - Requires: behind simplify-algebra, which takes a value that is widened and narrowed again for the value.
+// - Establishes: nothing that later passes rely on.
+// - Breaks: nothing; values between layers take twice their bytes, for which reason there is none of it for
+//   size.
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+#include "compiler/plan/product.h"
+
+#include <map>
+
+namespace firn {
+namespace {
+
+bool is_bytes(Value value) {
+  return value.type().is_tensor() && (value.dtype() == DType::U8 || value.dtype() == DType::I8);
+}
+
+class Widening {
+public:
+  Widening(Region& region, const PassOptions& options) : region_(region), options_(options) {}
+
+  bool run() {
+    bool changed = false;
+    for (Instruction* instruction : region_.snapshot()) {
+      int rows = rows_of(*instruction);
+      if (rows < 0 || !options_.take_rewrite()) continue;
+      instruction->set_operand(rows, widen(instruction->operand(rows)));
+      changed = true;
+    }
+    for (const auto& [value, converted] : order_) share(value, converted);
+    return changed;
+  }
+
+private:
+  // The operand whose elements are multiplied one with many: the computed one, of two such the first. -1 for
+  // what is no product of bytes, or gains nothing.
+  int rows_of(const Instruction& contraction) const {
+    if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor() ||
+        contraction.type().dtype != DType::I32 || !is_bytes(contraction.operand(0)) ||
+        !is_bytes(contraction.operand(1)))
+      return -1;
+    if (contraction.is(Opcode::Convolution) && contraction.operand(1).type().dim(1) == 1) return -1;
+    int rows = contraction.operand(0).def->is(Opcode::Constant) ? 1 : 0;
+    return contraction.operand(rows).def->is(Opcode::Constant) || !gains(contraction) ? -1 : rows;
+  }
+
+  bool gains(const Instruction& contraction) const {
+    const TargetInfo& target = *options_.target;
+    auto per_step = [&](DType lhs) {
+      plan::Product product{lhs == DType::I16 ? ProductKind::Dot2 : ProductKind::Dot4, lhs,
+                            contraction.operand(1).dtype(), DType::I32};
+      return plan::facts_of(product, target).instructions / product.k_group();
+    };
+    return per_step(DType::I16) < per_step(contraction.operand(0).dtype());
+  }
+
+  Value widen(Value value) {
+    auto [known, is_new] = wide_.try_emplace({value.def, value.index});
+    if (!is_new) return known->second;
+    Value wide = moves_bytes(*value.def) ? moved(*value.def) : convert_behind(value, DType::I16);
+    order_.push_back({value, wide});
+    return wide_[{value.def, value.index}] = wide;
+  }
+
+  // Whether the bytes are those of operands.
+  static bool moves_bytes(const Instruction& instruction) {
+    switch (instruction.opcode()) {
+    case Opcode::Reshape:
+    case Opcode::Transpose:
+    case Opcode::Slice:
+    case Opcode::Pad:
+    case Opcode::Concatenate: return true;
+    case Opcode::ReduceWindow:
+      return instruction.num_operands() == 2 && simple_reducer(instruction) == Opcode::Maximum;
+    default: return false;
+    }
+  }
+
+  Value moved(Instruction& movement) {
+    std::vector<Value> operands;
+    for (Value operand : movement.operands()) operands.push_back(widen(operand));
+    GraphBuilder builder(region_, behind(movement.result()));
+    builder.set_location(movement.location());
+    if (movement.is(Opcode::ReduceWindow))
+      return builder.reduce_window(Opcode::Maximum, operands[0], movement.attributes().window(), operands[1]);
+    Type type = movement.type();
+    type.dtype = DType::I16;
+    return builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
+  }
+
+  // Elementwise users of a value read it wide too: then it is stored once.
+  static void share(Value value, Value converted) {
+    if (value.def->is(Opcode::Constant) || value.def->is(Opcode::Parameter)) return;
+    std::vector<Instruction*> users;
+    for (Instruction* user : value.def->users())
+      if (user != converted.def && is_elementwise(user->opcode()) && user->parent() == value.def->parent())
+        users.push_back(user);
+    read_converted(value, converted, users);
+  }
+
+  Region& region_;
+  const PassOptions& options_;
+  std::map<std::pair<Instruction*, int>, Value> wide_;
+  std::vector<std::pair<Value, Value>> order_; // as the program comes to them
+};
+
+} // namespace
+
+bool multiply_bytes_in_i16(Module& module, const PassOptions& options) {
+  if (!options.target || options.optimize_size || options.target->vector_bits == 0) return false;
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= Widening(region, options).run(); });
+  return changed;
+}
+
+} // namespace firn
