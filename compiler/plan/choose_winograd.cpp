@@ -58,7 +58,7 @@ private:
     for (WinogradGeometry& plan : candidate.plans) {
       Size size;
       size.won = candidate.direct_cycles - plan.cycles;
-      size.added = std::max<int64_t>(0, plan.filter_elements() * 4 - own);
+      size.added = std::max<int64_t>(0, plan.filter_bytes() - own);
       size.plan = std::move(plan);
       convolution.sizes.push_back(std::move(size));
     }
@@ -72,6 +72,7 @@ private:
   }
 
   bool is_accurate(const Convolution& convolution, Size& size) const {
+    if (size.plan.is_integer()) return true;
     if (!size.error)
       size.error = winograd_error_ratio(size.plan, aligned_filters(*convolution.filter).data());
     return !size.is_inaccurate();

@@ -157,10 +157,11 @@ private:
   // A convolution that Winograd's algorithm may compute; false if it does not apply.
   bool add_candidate(const Instruction& instruction, const ContractionPlan& direct,
                      const WinogradPlan* given) {
-    if (options_.strict_math || !instruction.has_uses()) return false;
+    if (!instruction.has_uses()) return false;
     if (!given && (options_.optimize_size || options_.winograd == Winograd::Off)) return false;
     std::optional<KernelRoot> root = find_contraction(instruction);
     if (!root->op->is(Opcode::Convolution)) return false;
+    if (options_.strict_math && sums_in_f32(root->op->type().dtype)) return false;
     const TargetInfo& target = options_.target;
     auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
     if (!is_packable_constant(computed.filter)) return false;

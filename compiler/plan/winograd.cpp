@@ -1,6 +1,8 @@
 // How Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles.
 #include "compiler/plan/winograd.h"
 
+#include "compiler/graph/builder.h"
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
@@ -14,11 +16,58 @@ constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
 // Of starting and leaving the loop over the tiles of a batch, for one point and column group.
 constexpr double kLoopCycles = 30;
 
-std::vector<int> output_sizes(int64_t taps) {
+std::vector<int> output_sizes(int64_t taps, bool is_integer) {
   if (taps == 1) return {1};
-  if (taps == 3) return {4, 2};
-  if (taps == 5) return {2};
+  if (taps == 3) return is_integer ? std::vector{2} : std::vector{4, 2};
+  if (taps == 5 && !is_integer) return {2};
   return {};
+}
+
+// Whether elements of the integers are those of bytes: what makes them widens bytes, or moves what are.
+bool holds_bytes(Value value) {
+  const Instruction& maker = *value.def;
+  if (value.dtype() == DType::U8 || value.dtype() == DType::I8) return true;
+  auto all_operands = [&] {
+    return std::all_of(maker.operands().begin(), maker.operands().end(), holds_bytes);
+  };
+  switch (maker.opcode()) {
+  case Opcode::Constant: {
+    const Literal& literal = *maker.literal();
+    for (int64_t i = 0; i < literal.num_elements(); ++i)
+      if (literal.get_int(i) < -128 || literal.get_int(i) > 255) return false;
+    return true;
+  }
+  case Opcode::Parameter: {
+    const Instruction* fusion = maker.parent()->owner();
+    return fusion && fusion->is(Opcode::Fusion) && holds_bytes(outside_of(*fusion, value));
+  }
+  case Opcode::Convert: return is_integer(maker.operand(0).dtype()) && holds_bytes(maker.operand(0));
+  case Opcode::Fusion: return holds_bytes(maker.region().results()[static_cast<size_t>(value.index)]);
+  case Opcode::Copy:
+  case Opcode::Reshape:
+  case Opcode::Transpose:
+  case Opcode::Slice:
+  case Opcode::Pad:
+  case Opcode::Concatenate: return all_operands();
+  case Opcode::ReduceWindow: return simple_reducer(maker) == Opcode::Maximum && all_operands();
+  default: return false;
+  }
+}
+
+// Of the points of a convolution, if the algorithm multiplies its types.
+std::optional<Product> product_of_points(const Instruction& convolution, const TargetInfo& target) {
+  const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+  DType result = convolution.type().dtype;
+  if (input.dtype == DType::F32 && filter.dtype == DType::F32 && result == DType::F32) return Product{};
+  bool are_bytes = filter.dtype == DType::I8 || filter.dtype == DType::U8;
+  if (input.dtype != DType::I16 || !are_bytes || result != DType::I32 || !holds_bytes(convolution.operand(0)))
+    return std::nullopt;
+  Product product{ProductKind::Dot2, input.dtype, filter.dtype, result};
+  // Four times a sum of the largest bytes has to fit.
+  int64_t sums = filter.num_elements() / std::max<int64_t>(1, filter.dim(0));
+  bool fits = sums * 255 * 255 < (int64_t{1} << 29);
+  return fits && facts_of(product, target).form == ProductForm::Native ? std::optional(product)
+                                                                       : std::nullopt;
 }
 
 // Cycles of transforming one tile of one vector of channels.
@@ -33,13 +82,22 @@ double output_transform_cycles(const WinogradGeometry& plan) {
          (points + half) * kArithmeticCycles + outputs * 2;
 }
 
+// Of transforming the filters of integers, a pair of channels of one vector of them, and of U on its way
+// through the second cache level.
+double filter_transform_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
+  double points = plan.points(), taps = plan.height.taps * plan.width.taps;
+  double half = plan.height.taps * plan.width.inputs(), bytes = 2 * points * plan.lanes * 4;
+  return 2 * taps * kLoadCycles + (taps + half + points) * kArithmeticCycles + points * kStoreCycles +
+         bytes / target.l2_bytes_per_cycle;
+}
+
 // Of moving V of `batches` and M, as far as they do not stay in the first cache level: V is written and read
 // once, M of the first column group written, of every group read. What later groups read and write they hide
 // behind their products. Inputs and filters pass through the caches meanwhile.
 double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int64_t batches) {
   double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
-  double inputs = static_cast<double>(batches * plan.input_scratch()) * 4,
-         products = static_cast<double>(plan.product_scratch()) * 4;
+  double inputs = static_cast<double>(batches * plan.input_scratch() * plan.input_bytes()),
+         products = static_cast<double>(plan.product_scratch() * 4 + plan.filter_scratch() * 2);
   double occupied = inputs + products, moved = inputs * 2 + products * (1 + groups);
   auto beyond = [&](double room) { return std::max(0.0, occupied - room) / occupied; };
   double far = beyond(cache_share::kBatch * static_cast<double>(target.l2_bytes));
@@ -51,11 +109,14 @@ double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, in
 double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request, int threads) {
   double tiles = static_cast<double>(plan.tiles), shared = threads;
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
-  double filter_bytes = static_cast<double>(plan.filter_elements()) * 4;
+  double filter_bytes = static_cast<double>(plan.filter_bytes());
   double products = static_cast<double>(plan.batches) * plan.tiling.cycles *
                     std::min(1.0, tiles / static_cast<double>(plan.batch));
   double inputs = tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
   double outputs = tiles * filter_vectors * output_transform_cycles(plan);
+  if (plan.is_integer())
+    outputs += static_cast<double>(plan.batches * plan.channel_pairs()) * filter_vectors *
+               filter_transform_cycles(plan, request.target);
   auto stream = [&](double bytes, int64_t passes) {
     return stream_cycles(bytes, passes, request.target, request.model_weight_bytes);
   };
@@ -85,7 +146,7 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
       loops * imbalance(plan.batches * groups, threads) + scratch_cycles(plan, target, plan.batches);
   if (threads == 1) return cycles;
   // Every thread fetches what the others have transformed.
-  double fetched = batches * static_cast<double>(plan.input_scratch()) * 4;
+  double fetched = batches * static_cast<double>(plan.input_scratch() * plan.input_bytes());
   return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
 }
 
@@ -140,7 +201,8 @@ public:
       align_batch(plan_);
       plan_.batches = (plan_.tiles + plan_.batch - 1) / plan_.batch;
       // V of more than twice the cache cannot win, of less than one register tile neither.
-      bool too_large = plan_.input_scratch() * 4 > 2 * request_.target.l2_bytes && batches < plan_.tiles;
+      bool too_large =
+          plan_.input_scratch() * plan_.input_bytes() > 2 * request_.target.l2_bytes && batches < plan_.tiles;
       if (!forced && too_large) continue;
       if (plan_.batch < 6 && !considered_.empty()) break;
       plan_.tiling = choose_tiling(plan_.products(), request_.target, given_ ? &given_->tile : nullptr);
@@ -210,10 +272,11 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   bool supported = window.size() >= 1 && window.size() <= 2 && input.dims[1].is_static() &&
                    convolution.type().dims[1].is_static() && filter.is_static() &&
                    target.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
-  for (const Type* type : {&input, &filter}) supported &= type->dtype == DType::F32;
-  supported &= result.dtype == DType::F32 || result.dtype == DType::BF16; // as it is stored
-  if (!supported || convolution.type().dtype != DType::F32 || result.at_bound().num_elements() == 0)
-    return std::nullopt;
+  auto product = supported ? product_of_points(convolution, target) : std::nullopt;
+  if (!product || result.at_bound().num_elements() == 0) return std::nullopt;
+  plan.product = *product;
+  bool is_stored_float = result.dtype == DType::F32 || result.dtype == DType::BF16;
+  if (!plan.is_integer() && !is_stored_float) return std::nullopt;
   for (const WindowDim& dim : window)
     if (dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return std::nullopt;
   plan.lanes = target.lanes(32);
@@ -267,14 +330,29 @@ ContractionShape WinogradGeometry::products() const {
   loop.extent = channels;
   loop.block = lanes;
   shape.k.push_back(loop);
-  shape.scalar_bytes = points() * batch * channels * 4;
-  shape.vector_bytes = points() * filters * channels * 4;
+  if (is_integer()) {
+    // Filters are i16 as well when they are multiplied.
+    shape.set_product({product.kind, DType::I16, DType::I16, product.accumulator});
+    shape.k_tail = 0; // a pair's second channel lies in the same block, and meets a zero
+  }
+  shape.scalar_bytes = points() * batch * channels * input_bytes();
+  shape.vector_bytes = points() * filters * channels * input_bytes();
   shape.panel = panel;
   return shape;
 }
 
 int64_t WinogradGeometry::filter_elements() const {
   return points() * channels * ((filters + lanes - 1) / lanes) * lanes;
+}
+int64_t WinogradGeometry::filter_bytes() const {
+  if (!is_integer()) return filter_elements() * 4;
+  return height.taps * width.taps * channel_pairs() * 2 * ((filters + lanes - 1) / lanes) * lanes;
+}
+int64_t WinogradGeometry::filter_scratch() const {
+  return is_integer() ? points() * filter_stride() * lanes * 2 : 0;
+}
+int64_t WinogradGeometry::filter_stride() const {
+  return channel_pairs() * tiling.tile.vectors | 1;
 }
 int64_t WinogradGeometry::input_stride() const {
   return channel_blocks() * batch | 1;
@@ -292,7 +370,7 @@ int64_t WinogradGeometry::product_scratch() const {
 std::string WinogradGeometry::name() const {
   auto shape = [](int h, int w) { return std::to_string(h) + "x" + std::to_string(w); };
   return shape(height.taps, width.taps) + " winograd " + shape(height.outputs, width.outputs) + " " +
-         shape(tiling.tile.rows, tiling.tile.vectors);
+         shape(tiling.tile.rows, tiling.tile.vectors) + (is_integer() ? " " + to_string(product) : "");
 }
 
 WinogradPlan WinogradGeometry::plan() const {
@@ -308,15 +386,17 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
   const std::vector<WindowDim>& window = request.convolution.attributes().window().dims;
   int taps_high = window.size() == 2 ? static_cast<int>(window[0].size) : 1,
       taps_wide = static_cast<int>(window.back().size);
-  for (int high : output_sizes(taps_high))
-    for (int wide : output_sizes(taps_wide)) {
+  bool is_integer = geometry->is_integer();
+  auto transform = is_integer ? make_integer_winograd_transform : make_winograd_transform;
+  for (int high : output_sizes(taps_high, is_integer))
+    for (int wide : output_sizes(taps_wide, is_integer)) {
       if (high == 1 && wide == 1) continue;
       const WinogradPlan* forced = request.given;
       if (forced && (forced->outputs_high != high || forced->outputs_wide != wide)) continue;
       WinogradGeometry plan = *geometry;
       plan.panel = request.panel;
-      plan.height = make_winograd_transform(high, taps_high);
-      plan.width = make_winograd_transform(wide, taps_wide);
+      plan.height = transform(high, taps_high);
+      plan.width = transform(wide, taps_wide);
       plan.actual.tiles_high = ceil_div(plan.actual.out_height, high);
       plan.actual.tiles_wide = ceil_div(plan.actual.out_width, wide);
       plan.actual.tiles = plan.input.dims[0].extent * plan.actual.tiles_high * plan.actual.tiles_wide;
@@ -352,8 +432,9 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root || !root->op->is(Opcode::Convolution) || context.by_lines)
     return "this is no convolution in a kernel of its own";
-  if (context.options.strict_math) return "strict math has no Winograd's algorithm";
   auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
+  if (context.options.strict_math && sums_in_f32(root->op->type().dtype))
+    return "strict math has no Winograd's algorithm";
   if (!is_packable_constant(computed.filter)) return "the filters are not known";
   const auto* form = context.packed_as ? std::get_if<WinogradPlan>(context.packed_as) : nullptr;
   auto geometry =
@@ -361,8 +442,7 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
                         form ? form->tile.panel_vectors() : 0, form ? context.options.threads : 1);
   if (!geometry)
     return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
-           "or "
-           "5 taps";
+           "or 5 taps; or bytes that come as i16, and 3 taps";
   if (plan.tile.k_interleave > 1) return "products of points have no interleaved steps";
   if (geometry->varies && plan.apart) return "what lies between two kernels does not vary";
   bool chooses = plan.tile.rows == 0,

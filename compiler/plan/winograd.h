@@ -5,6 +5,13 @@
 //   packed filters   U[column group][point][input channel][vector][lane]
 //   scratch          V[point][channel block][tile][lane], M[point][tile][vector][lane] of one column group
 //
+// Bytes that come as i16 are transformed in i16 and multiplied in pairs of channels: sums of i32 are four
+// times those of the direct sum (twice, of one dim), to the bit. Their filters stay bytes in the object, and
+// are transformed where the model runs, a column group at a time, for every batch:
+//
+//   packed filters   W[column group][tap][channel pair][vector][lane][2]
+//   scratch          U[point][channel pair][vector][lane][2] of one column group
+//
 // Transforms read and write one vector of every point: points are an odd number of vectors apart, so that
 // these vectors fall into different sets of the caches.
 //
@@ -31,6 +38,7 @@ struct WinogradExtents {
 
 // What the algorithm is for one convolution on one target.
 struct WinogradGeometry {
+  Product product;                 // of points: f32, or i16 and bytes
   WinogradTransform height, width; // width: of the last spatial dim; height: F(1,1) for 1-D convolutions
   Type input, result;              // [batch, channels, (height,) width], channels blocked by `lanes`
   int64_t pad_height = 0, pad_width = 0; // before the first row and column
@@ -49,13 +57,19 @@ struct WinogradGeometry {
   double cycles = 0; // estimate of the whole over all sizes (cost_model.h), its operands and scratch near
 
   int points() const { return height.inputs() * width.inputs(); }
+  bool is_integer() const { return product.accumulator == DType::I32; }
+  int input_bytes() const { return is_integer() ? 2 : 4; } // of an element of V
+  int64_t channel_pairs() const { return (channels + 1) / 2; }
+  // Bits that sums have more than those of the direct sum.
+  int sum_bits() const { return height.filter_bits + width.filter_bits; }
   // Whether a run alone knows which of a tile's elements lie inside.
   bool edges_vary() const {
     return !actual.in_height.is_constant() || !actual.in_width.is_constant() ||
            !actual.out_height.is_constant() || !actual.out_width.is_constant();
   }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
-  int64_t filter_elements() const; // of packed, transformed filters
+  int64_t filter_elements() const; // of packed, transformed filters, which an object has of f32
+  int64_t filter_bytes() const;    // of the filters as an object has them
   // The place of their vector `vector` in the group of vectors from `first` on.
   IntExpr filter_index(const IntExpr& first, const IntExpr& vector, const IntExpr& point,
                        const IntExpr& channel) const;
@@ -65,6 +79,8 @@ struct WinogradGeometry {
   int64_t product_stride() const;    // vectors of M likewise
   int64_t input_scratch() const;     // elements of V, of one batch
   int64_t product_scratch() const;   // elements of M
+  int64_t filter_stride() const;     // vectors of U likewise, of integers
+  int64_t filter_scratch() const;    // elements of U
   ContractionShape products() const; // what is multiplied per point
   WinogradPlan plan() const;
   std::string name() const; // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
@@ -84,7 +100,7 @@ struct WinogradRequest {
 
 // One for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm
 // does not apply: it wants stride 1, taps of 1, 3 or 5, blocked channels, and f32, but for results, which may
-// be stored as bf16.
+// be stored as bf16; or taps of 1 or 3 and bytes, of which those of the input come as i16.
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 
 // What a plan is for the convolution `computed`; nothing if the algorithm does not apply, or not in those

@@ -60,4 +60,14 @@ WinogradTransform make_winograd_transform(int outputs, int taps) {
   return transform;
 }
 
+WinogradTransform make_integer_winograd_transform(int outputs, int taps) {
+  WinogradTransform transform = make_winograd_transform(outputs, taps);
+  transform.filter_bits = taps > 1 ? 1 : 0;
+  for (double& value : transform.filter.values) value *= 1 << transform.filter_bits;
+  for (const TransformMatrix* matrix : {&transform.input, &transform.filter, &transform.output})
+    for (double value : matrix->values)
+      FIRN_CHECK(value == std::round(value), "a Winograd transform of fractions for integers");
+  return transform;
+}
+
 } // namespace firn::plan

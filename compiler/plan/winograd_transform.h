@@ -21,9 +21,12 @@ struct WinogradTransform {
   TransformMatrix input;  // B^T: inputs x inputs
   TransformMatrix filter; // G: inputs x taps
   TransformMatrix output; // A^T: outputs x inputs
+  int filter_bits = 0;    // that G has more than its formula, so that all it holds are integers
 };
 
 // F(outputs, taps) with at most 6 inputs; F(1, 1) is the identity.
 WinogradTransform make_winograd_transform(int outputs, int taps);
+// F(2, 3) or F(1, 1) of integers.
+WinogradTransform make_integer_winograd_transform(int outputs, int taps);
 
 } // namespace firn::plan

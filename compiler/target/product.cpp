@@ -33,7 +33,7 @@ ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
 
 ProductFacts i16_dot2_facts(const TargetInfo& target) {
   // x86 adds by a second instruction, for which it has more pipes than for products.
-  if (target.arch == Arch::X86_64) return {ProductForm::Native, target.dot2_bits, 1.5, 1, 1};
+  if (target.arch == Arch::X86_64) return {ProductForm::Native, target.dot2_bits, 1.3, 1, 1};
   if (target.dot2_bits == 32) return {ProductForm::Native, 32, 1, 1};
   return {ProductForm::PerStep, 32, 4, 2};
 }

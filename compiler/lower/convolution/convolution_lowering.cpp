@@ -79,18 +79,36 @@ void emit_planned(LoweringContext& context, const Instruction& instruction,
     emit_convolution(context, instruction, root, plan);
 }
 
+// Of V, and of factors in U.
+static kernel::Scalar factor_of(const plan::WinogradGeometry& g) {
+  return g.is_integer() ? kernel::Scalar::I16 : kernel::Scalar::F32;
+}
+
 // The kernel that transforms the inputs of all batches, and where they lie.
 static Place transform_inputs(LoweringContext& context, const Instruction& instruction, Value input,
                               const plan::WinogradGeometry& g, ContractionBinding binding) {
   int64_t elements = g.batches * g.input_scratch();
-  Place place{context.add_scratch_buffer(elements * 4, "transformed"), 0};
+  Place place{context.add_scratch_buffer(elements * g.input_bytes(), "transformed"), 0};
   KernelMaker maker(context, instruction, "transform");
   binding.scalar = maker.read(input);
-  int inputs = maker.parameter(place, kernel::Scalar::F32, elements, true, "inputs");
+  int inputs = maker.parameter(place, factor_of(g), elements, true, "inputs");
   maker.kernel().algorithm = g.name() + " inputs";
   emit_winograd_inputs(maker.builder(), g, binding, inputs);
   maker.finish();
   return place;
+}
+
+// The filters as the kernel reads them.
+static int bind_filters(KernelMaker& maker, LoweringContext& context, const Instruction& filter,
+                        const plan::WinogradGeometry& g) {
+  auto parameter = [&](Packing packing, kernel::Scalar element) {
+    int64_t elements = packing.packed_elements;
+    int constant = context.add_constant(filter.literal(), std::move(packing), filter.location());
+    return maker.parameter({constant, 0}, element, elements, false, "packed");
+  };
+  if (!g.is_integer()) return parameter(g.filter_packing(), kernel::Scalar::F32);
+  PackedOperand packed = integer_filters(g);
+  return parameter(packed.packing(filter.literal()->num_elements()), packed.element);
 }
 
 void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
@@ -98,26 +116,27 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   const TargetInfo& target = context.target();
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), target.lanes(32));
   plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
-  const Instruction& filter = *computed.filter.def;
-  int constant = context.add_constant(filter.literal(), g.filter_packing(), filter.location());
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;
   std::optional<Place> transformed;
   if (g.apart) transformed = transform_inputs(context, instruction, root.operands[0], g, binding);
   KernelMaker maker(context, instruction, "convolution");
   if (!g.apart) binding.scalar = maker.read(root.operands[0]);
-  binding.vector = maker.parameter({constant, 0}, kernel::Scalar::F32, g.filter_elements(), false, "packed");
+  binding.vector = bind_filters(maker, context, *computed.filter.def, g);
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles_high * g.tiles_wide);
   bind_result(maker, instruction, root, binding);
-  int inputs = g.apart ? maker.parameter(*transformed, kernel::Scalar::F32, g.batches * g.input_scratch(),
-                                         false, "inputs")
-                       : maker.scratch(kernel::Scalar::F32, g.input_scratch(), "inputs");
-  int products = maker.scratch(kernel::Scalar::F32, g.product_scratch(), "products");
+  WinogradBuffers buffers;
+  buffers.inputs =
+      g.apart ? maker.parameter(*transformed, factor_of(g), g.batches * g.input_scratch(), false, "inputs")
+              : maker.scratch(factor_of(g), g.input_scratch(), "inputs");
+  kernel::Scalar sum = g.is_integer() ? kernel::Scalar::I32 : kernel::Scalar::F32;
+  buffers.products = maker.scratch(sum, g.product_scratch(), "products");
+  if (g.is_integer()) buffers.filters = maker.scratch(factor_of(g), g.filter_scratch(), "filters");
   maker.kernel().algorithm = g.name();
-  auto direct = computed.geometry(plan::Product{}, /*by_lines=*/false);
+  auto direct = computed.geometry(g.product, /*by_lines=*/false);
   maker.set_flops(direct ? direct->flops : 0);
-  emit_winograd(maker.builder(), g, binding, inputs, products);
+  emit_winograd(maker.builder(), g, binding, buffers);
   maker.finish();
 }
 

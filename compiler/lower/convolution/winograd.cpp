@@ -1,6 +1,8 @@
 // The kernel of a Winograd convolution: for every batch of tiles the transforms of its inputs, then for every
 // group of filters the products of all points and the transforms back into the result.
+#include "compiler/lower/contraction/factors.h"
 #include "compiler/lower/convolution/winograd_tiles.h"
+#include "compiler/lower/convolution/winograd_transform.h"
 
 #include <algorithm>
 
@@ -16,8 +18,8 @@ constexpr int64_t kLineElements = kCacheLineBytes / 4;
 class WinogradEmitter : private WinogradTiles {
 public:
   WinogradEmitter(Builder& builder, const plan::WinogradGeometry& plan, const ContractionBinding& binding,
-                  int inputs, int products)
-      : WinogradTiles(builder, plan, binding, inputs, products) {}
+                  const WinogradBuffers& buffers)
+      : WinogradTiles(builder, plan, binding, buffers.inputs, buffers.products), filters_(buffers.filters) {}
 
   void emit() {
     if (plan_.apart) return emit_products_apart();
@@ -78,6 +80,7 @@ private:
 
   void emit_group(const ContractionSpec& spec, const TilePosition& group, const TileRun& run) {
     WinogradOutputs output_transform(*this);
+    if (plan_.is_integer()) transform_filters(group);
     b_.loop(0, plan_.points(), 1, [&](const IntExpr& point) {
       TilePosition at = group;
       at.outer = {point};
@@ -88,6 +91,39 @@ private:
         output_transform.transform(position(run.first + tile), group, vector, valid, tile);
       });
     });
+  }
+
+  // Those of a column group, from bytes into U.
+  void transform_filters(const TilePosition& group) {
+    PackedOperand packed = integer_filters(plan_);
+    int lanes = plan_.lanes * 2, high = plan_.height.taps, wide = plan_.width.taps;
+    b_.loop(0, plan_.channel_pairs(), 1, [&](const IntExpr& pair) {
+      b_.loop(0, group.vectors, 1, [&](const IntExpr& vector) {
+        std::vector<std::vector<Register>> rows;
+        for (int row = 0; row < high; ++row) {
+          std::vector<Register> taps;
+          for (int column = 0; column < wide; ++column) {
+            IntExpr place = packed.index(0, group, 0, {row * wide + column, pair}) + vector * lanes;
+            taps.push_back(load_packed_factors(b_, plan_.product, binding_.vector, place, plan_.lanes));
+          }
+          rows.push_back(emit_transform(b_, plan_.width.filter, std::move(taps)));
+        }
+        for (int column = 0; column < plan_.width.inputs(); ++column) {
+          std::vector<Register> values;
+          for (const std::vector<Register>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
+          values = emit_transform(b_, plan_.height.filter, std::move(values));
+          for (int row = 0; row < plan_.height.inputs(); ++row)
+            b_.store(values[static_cast<size_t>(row)], filters_,
+                     point_filters(group, row * plan_.width.inputs() + column, pair, vector), lanes * 2);
+        }
+      });
+    });
+  }
+
+  // In U.
+  IntExpr point_filters(const TilePosition& group, const IntExpr& point, const IntExpr& pair,
+                        const IntExpr& vector) const {
+    return (point * plan_.filter_stride() + pair * group.vectors + vector) * (plan_.lanes * 2);
   }
 
   // Column groups of one width, the last filters' group by itself where its last vector is not full.
@@ -153,16 +189,38 @@ private:
   ContractionSpec products() {
     ContractionSpec spec;
     spec.shape = plan_.products();
+    spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Register sum, int) {
+      store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
+      return sum;
+    };
+    if (plan_.is_integer())
+      set_integer_operands(spec);
+    else
+      set_operands(spec);
+    return spec;
+  }
+
+  // Pairs of channels.
+  void set_integer_operands(ContractionSpec& spec) {
+    spec.element = {Scalar::I32, 1};
+    spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      int pairs = plan_.lanes / 2;
+      IntExpr vector = input_vector(at.outer[0], floor_div(k[0], pairs), at.row + row);
+      return b.load({Scalar::I32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], pairs) * 2);
+    };
+    spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      return b.load({Scalar::I32, plan_.lanes}, filters_, point_filters(at, at.outer[0], k[0], vector),
+                    plan_.lanes * 4);
+    };
+  }
+
+  void set_operands(ContractionSpec& spec) {
     spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       IntExpr vector = input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row);
       return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
     };
     spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return b.load(vector_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
-    };
-    spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Register sum, int) {
-      store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
-      return sum;
+      return b.load(factor_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
     };
     // The filters of the point after this one lie right behind.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
@@ -181,24 +239,38 @@ private:
       b.prefetch(inputs_,
                  input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row) * plan_.lanes);
     };
-    return spec;
   }
 
   IntExpr filter_offset(const TilePosition& at, const IntExpr& vector, const IntExpr& channel) const {
     return plan_.filter_index(at.column_vector, vector, at.outer[0], channel);
   }
+
+  int filters_;
 };
 
 } // namespace
 
+PackedOperand integer_filters(const plan::WinogradGeometry& plan) {
+  PackedOperand packed;
+  int64_t taps = plan.height.taps * plan.width.taps;
+  packed.tile = plan.tiling.tile;
+  packed.k_group = plan.product.k_group();
+  packed.element = memory_scalar(plan.product.rhs);
+  packed.extents = {taps, plan.channels};
+  packed.strides = {1, taps};
+  packed.columns = plan.filters;
+  packed.column_stride = plan.channels * taps;
+  return packed;
+}
+
 void emit_winograd(Builder& builder, const plan::WinogradGeometry& plan, const ContractionBinding& binding,
-                   int inputs, int products) {
-  WinogradEmitter(builder, plan, binding, inputs, products).emit();
+                   const WinogradBuffers& buffers) {
+  WinogradEmitter(builder, plan, binding, buffers).emit();
 }
 
 void emit_winograd_inputs(Builder& builder, const plan::WinogradGeometry& plan,
                           const ContractionBinding& binding, int inputs) {
-  WinogradEmitter(builder, plan, binding, inputs, /*products=*/-1).emit_inputs();
+  WinogradEmitter(builder, plan, binding, {inputs}).emit_inputs();
 }
 
 } // namespace firn::lower

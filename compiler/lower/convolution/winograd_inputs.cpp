@@ -54,7 +54,7 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
   bool rows_outside =
       plan_.edges_vary() || plan_.pad_height > 0 ||
       (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
-  Register zero = b_.constant(vector_, 0.0);
+  Register zero = b_.constant(factor_, 0.0);
   std::vector<Register> columns;
   for (int column = 0; column < wide && inside.at_edge; ++column)
     columns.push_back(is_below(corner.column + column, plan_.actual.in_width, OpKind::UCmp));
@@ -93,9 +93,9 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
     return max(low, min(size, extent - first));
   };
   IntExpr low = from(top, high), end = to(low, top, high, plan_.actual.in_height);
-  Register zero = b_.constant(vector_, 0.0);
+  Register zero = b_.constant(factor_, 0.0);
   auto clear_row = [&](const IntExpr& row) {
-    for (int column = 0; column < wide; ++column) store(zero, tile_, row * wide + column);
+    for (int column = 0; column < wide; ++column) store(zero, factor_tile_, row * wide + column);
   };
   if (plan_.pad_height > 0) b_.loop(0, low, 1, clear_row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
@@ -107,21 +107,22 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
       if (inside.at_edge) {
         clear_row(row);
         IntExpr first = from(left, wide);
-        b_.loop(first, to(first, left, wide, plan_.actual.in_width), 1,
-                [&](const IntExpr& column) { store(load_column(column), tile_, row * wide + column); });
+        b_.loop(first, to(first, left, wide, plan_.actual.in_width), 1, [&](const IntExpr& column) {
+          store(load_column(column), factor_tile_, row * wide + column);
+        });
       }
       for (int column = inside.low; column < inside.high; ++column)
         values[static_cast<size_t>(column)] =
-            inside.at_edge ? load(tile_, row * wide + column) : load_column(column);
+            inside.at_edge ? load(factor_, factor_tile_, row * wide + column) : load_column(column);
       values = emit_transform(b_, plan_.width.input, std::move(values));
       for (int column = 0; column < wide; ++column)
-        store(values[static_cast<size_t>(column)], tile_, row * wide + column);
+        store(values[static_cast<size_t>(column)], factor_tile_, row * wide + column);
     });
   });
   b_.loop(end, high, 1, clear_row);
   b_.loop(0, wide, 1, [&](const IntExpr& column) {
     std::vector<Register> values;
-    for (int row = 0; row < high; ++row) values.push_back(load(tile_, column + row * wide));
+    for (int row = 0; row < high; ++row) values.push_back(load(factor_, factor_tile_, column + row * wide));
     values = emit_transform(b_, plan_.height.input, std::move(values));
     for (int row = 0; row < high; ++row)
       store(values[static_cast<size_t>(row)], inputs_, input_vector(column + row * wide, block, tile));
@@ -134,8 +135,8 @@ Register WinogradInputs::load_input(const IntExpr& image, const IntExpr& block, 
   if (plan_.input.rank() == 4) index.push_back(row);
   index.push_back(column);
   IntExpr offset = plan_.input.offset_of(index);
-  if (mask) return b_.load_masked(vector_, binding_.scalar, offset, mask);
-  return b_.load(vector_, binding_.scalar, offset, plan_.lanes * 4);
+  if (mask) return b_.load_masked(factor_, binding_.scalar, offset, mask);
+  return b_.load(factor_, binding_.scalar, offset, plan_.lanes * plan_.input_bytes());
 }
 
 } // namespace firn::lower

@@ -76,8 +76,8 @@ std::vector<Register> WinogradOutputs::transformed_column(const TilePosition& gr
   int wide = plan_.width.inputs();
   std::vector<Register> values;
   for (int row = 0; row < plan_.height.inputs(); ++row)
-    values.push_back(
-        load(products_, (column + row * wide) * plan_.product_stride() + tile * group.vectors + vector));
+    values.push_back(load(sum_, products_,
+                          (column + row * wide) * plan_.product_stride() + tile * group.vectors + vector));
   return emit_transform(b_, plan_.height.output, std::move(values));
 }
 
@@ -107,8 +107,7 @@ void WinogradOutputs::add_column(std::vector<std::vector<Register>>& rows, int c
     if (factor == 0) continue;
     for (size_t row = 0; row < rows.size(); ++row) {
       Register& sum = rows[row][static_cast<size_t>(output)];
-      sum = factor == 1 ? b_.binary(OpKind::FAdd, sum, values[row])
-                        : b_.fma(values[row], b_.constant(vector_, factor), sum);
+      sum = emit_sum(b_, factor, values[row], sum);
     }
   }
 }
@@ -126,7 +125,7 @@ void WinogradOutputs::finish_stored_row(const TileClass& inside, const Position&
                                         const IntExpr& filter_vector, int valid, const IntExpr& first) {
   finish_in_loop(inside.low, columns_end(inside, corner), [&](const IntExpr& column) {
     finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
-           load(tile_, first + column));
+           load(sum_, sum_tile_, first + column));
   });
 }
 
@@ -138,7 +137,7 @@ void WinogradOutputs::transform_in_registers(const TileClass& inside, const Posi
     std::vector<Register>& values = rows[static_cast<size_t>(row)];
     if (binding_.sums_in_memory) {
       for (int column = inside.low; column < inside.high; ++column)
-        store(values[static_cast<size_t>(column)], tile_, row * plan_.width.outputs + column);
+        store(values[static_cast<size_t>(column)], sum_tile_, row * plan_.width.outputs + column);
     } else {
       finish_row(inside, corner, row, group.column_vector + vector, valid, values);
     }
@@ -156,18 +155,19 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
   b_.loop(0, wide, 1, [&](const IntExpr& column) {
     std::vector<Register> values = transformed_column(group, vector, tile, column);
     for (int row = 0; row < out_high; ++row)
-      store(values[static_cast<size_t>(row)], tile_, column + row * wide);
+      store(values[static_cast<size_t>(row)], sum_tile_, column + row * wide);
   });
   IntExpr end = min(out_high, plan_.actual.out_height - corner.row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
     finish_in_loop(0, end, [&](const IntExpr& row) {
       std::vector<Register> values;
-      for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
+      for (int column = 0; column < wide; ++column)
+        values.push_back(load(sum_, sum_tile_, row * wide + column));
       values = emit_transform(b_, plan_.width.output, std::move(values));
       if (!binding_.sums_in_memory && !inside.at_edge)
         return finish_row(inside, corner, row, group.column_vector + vector, valid, values);
       for (int column = inside.low; column < inside.high; ++column)
-        store(values[static_cast<size_t>(column)], tile_, row * wide + column);
+        store(values[static_cast<size_t>(column)], sum_tile_, row * wide + column);
       finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * wide);
     });
     store_total(corner, group.column_vector + vector);
@@ -181,7 +181,7 @@ bool WinogradOutputs::is_summed() const {
 void WinogradOutputs::finish_in_loop(const IntExpr& begin, const IntExpr& end,
                                      const std::function<void(const IntExpr& at)>& body) {
   std::vector<Register> start;
-  if (is_summed()) start.push_back(total_ ? total_ : b_.constant(vector_, 0.0));
+  if (is_summed()) start.push_back(total_ ? total_ : b_.constant({Scalar::F32, plan_.lanes}, 0.0));
   start = b_.loop_carried(begin, end, 1, start, [&](const IntExpr& at, const std::vector<Register>& carried) {
     if (is_summed()) total_ = carried[0];
     body(at);
@@ -202,6 +202,8 @@ void WinogradOutputs::finish(const Position& at, const IntExpr& filter_vector, i
   Index index{at.image, filter_vector * plan_.lanes};
   if (plan_.result.rank() == 4) index.push_back(at.row);
   index.push_back(at.column);
+  if (int bits = plan_.sum_bits(); bits > 0)
+    sums = b_.binary(OpKind::AShr, sums, b_.constant_int(sum_, bits));
   Register result = finish_lanes(b_, binding_, std::move(index), 1, plan_.lanes, valid, sums);
   if (is_summed()) total_ = total_ ? b_.binary(OpKind::FAdd, total_, result) : result;
 }

@@ -30,9 +30,14 @@ std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, i
 
 WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradGeometry& plan,
                              const ContractionBinding& binding, int inputs, int products)
-    : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
-      tile_(builder.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes)),
-      vector_{Scalar::F32, plan.lanes}, block_vectors_(plan.batch) {}
+    : b_(builder), plan_(plan), binding_(binding), inputs_(inputs),
+      products_(products), factor_{plan.is_integer() ? Scalar::I16 : Scalar::F32, plan.lanes},
+      sum_{plan.is_integer() ? Scalar::I32 : Scalar::F32, plan.lanes}, block_vectors_(plan.batch) {
+  int64_t elements = static_cast<int64_t>(plan.points()) * plan.lanes;
+  sum_tile_ = builder.add_scratch("tile", sum_.scalar, elements);
+  factor_tile_ =
+      plan.is_integer() ? builder.add_scratch("tile of factors", factor_.scalar, elements) : sum_tile_;
+}
 
 void WinogradTiles::by_class(const std::vector<TileClass>& classes, const IntExpr& at,
                              const std::function<void(const TileClass&)>& body, size_t number) {
@@ -72,12 +77,12 @@ void WinogradTiles::by_edge(const IntExpr& first, const IntExpr& end, const IntE
   b_.if_then_else(inside, emit(false), emit(true));
 }
 
-Register WinogradTiles::load(int buffer, const IntExpr& vector) {
-  return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4);
+Register WinogradTiles::load(kernel::MachineType type, int buffer, const IntExpr& vector) {
+  return b_.load(type, buffer, vector * plan_.lanes, plan_.lanes * scalar_bytes(type.scalar));
 }
 
 void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) {
-  b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * 4);
+  b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * scalar_bytes(b_.type(value).scalar));
 }
 
 IntExpr WinogradTiles::input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {

@@ -41,7 +41,7 @@ protected:
   // Unsigned comparisons, of places before the first one too, test both ends.
   kernel::Register is_below(const IntExpr& at, const IntExpr& extent, kernel::OpKind compare);
   // The vector of that number in a buffer.
-  kernel::Register load(int buffer, const IntExpr& vector);
+  kernel::Register load(kernel::MachineType type, int buffer, const IntExpr& vector);
   void store(kernel::Register value, int buffer, const IntExpr& vector);
   // Offset in V of the batch at hand, in vectors.
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const;
@@ -49,10 +49,11 @@ protected:
   kernel::Builder& b_;
   const plan::WinogradGeometry& plan_;
   const ContractionBinding& binding_;
-  int inputs_, products_, tile_; // `tile_`: scratch for the points of one tile
-  kernel::MachineType vector_;
-  IntExpr batch_vectors_ = 0; // vectors of V before the batch at hand
-  IntExpr block_vectors_;     // of V from one block of channels to the next
+  int inputs_, products_;
+  kernel::MachineType factor_, sum_; // vectors of V, and of products
+  int factor_tile_, sum_tile_;       // scratch for the points of one tile
+  IntExpr batch_vectors_ = 0;        // vectors of V before the batch at hand
+  IntExpr block_vectors_;            // of V from one block of channels to the next
 };
 
 // The transform of inputs: from the image into V.

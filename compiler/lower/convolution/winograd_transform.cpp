@@ -11,13 +11,29 @@ using kernel::Builder;
 using kernel::OpKind;
 using kernel::Register;
 
+Register add(Builder& b, Register lhs, Register rhs) {
+  return b.binary(is_float(b.type(lhs).scalar) ? OpKind::FAdd : OpKind::IAdd, lhs, rhs);
+}
+
+Register subtract(Builder& b, Register lhs, Register rhs) {
+  return b.binary(is_float(b.type(lhs).scalar) ? OpKind::FSub : OpKind::ISub, lhs, rhs);
+}
+
+Register scale(Builder& b, double factor, Register value) {
+  kernel::MachineType type = b.type(value);
+  if (is_float(type.scalar))
+    return factor == -1 ? b.unary(OpKind::FNeg, value)
+                        : b.binary(OpKind::FMul, value, b.constant(type, factor));
+  if (factor == -1) return subtract(b, b.constant(type, 0), value);
+  return b.binary(OpKind::IMul, value, b.constant(type, factor));
+}
+
 // A linear combination as it grows: absent, a value with a pending sign, or a value.
 class Combination {
 public:
   explicit Combination(Builder& builder) : b_(builder) {}
   void add(double coefficient, Register value) {
     if (coefficient == 0) return;
-    kernel::MachineType type = b_.type(value);
     if (!sum_) {
       pending_ = coefficient;
       sum_ = value;
@@ -31,26 +47,21 @@ public:
       std::swap(pending_, coefficient);
       std::swap(sum_, value);
     }
-    if (pending_ != 1) {
-      sum_ = pending_ == -1 ? b_.unary(OpKind::FNeg, sum_)
-                            : b_.binary(OpKind::FMul, sum_, b_.constant(type, pending_));
-      pending_ = 1;
-    }
-    if (coefficient == 1)
-      sum_ = b_.binary(OpKind::FAdd, sum_, value);
-    else if (coefficient == -1)
-      sum_ = b_.binary(OpKind::FSub, sum_, value);
-    else
-      sum_ = b_.fma(value, b_.constant(type, coefficient), sum_);
+    scale_pending();
+    sum_ = emit_sum(b_, coefficient, value, sum_);
   }
   // Nothing for the empty sum.
   Register take() {
-    if (sum_ && pending_ != 1) sum_ = b_.binary(OpKind::FMul, sum_, b_.constant(b_.type(sum_), pending_));
-    pending_ = 1;
+    if (sum_) scale_pending();
     return sum_;
   }
 
 private:
+  void scale_pending() {
+    if (pending_ != 1) sum_ = scale(b_, pending_, sum_);
+    pending_ = 1;
+  }
+
   Builder& b_;
   Register sum_;
   double pending_ = 1;
@@ -76,9 +87,8 @@ void pair_columns(Builder& b, TransformMatrix& matrix, std::vector<Register>& va
       }
       if (!pairs || equal == 0 || opposite == 0 || equal + opposite < 3) continue;
       taken[static_cast<size_t>(c)] = taken[static_cast<size_t>(d)] = true;
-      Register sum = b.binary(OpKind::FAdd, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
-      Register difference =
-          b.binary(OpKind::FSub, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
+      Register sum = add(b, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
+      Register difference = subtract(b, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
       values[static_cast<size_t>(c)] = sum;
       values[static_cast<size_t>(d)] = difference;
       for (int row = 0; row < matrix.rows; ++row) {
@@ -108,6 +118,13 @@ std::optional<int> mirrored_row(const TransformMatrix& matrix, int row) {
 
 } // namespace
 
+Register emit_sum(Builder& b, double factor, Register value, Register sum) {
+  if (factor == 1) return add(b, sum, value);
+  if (factor == -1) return subtract(b, sum, value);
+  if (is_float(b.type(sum).scalar)) return b.fma(value, b.constant(b.type(sum), factor), sum);
+  return add(b, sum, scale(b, factor, value));
+}
+
 std::vector<Register> emit_transform(Builder& b, const TransformMatrix& original,
                                      std::vector<Register> values) {
   TransformMatrix matrix = original;
@@ -125,8 +142,8 @@ std::vector<Register> emit_transform(Builder& b, const TransformMatrix& original
     out[static_cast<size_t>(row)] = sum;
     if (!mirror) continue;
     Register difference = odd.take();
-    out[static_cast<size_t>(row)] = b.binary(OpKind::FAdd, sum, difference);
-    out[static_cast<size_t>(*mirror)] = b.binary(OpKind::FSub, sum, difference);
+    out[static_cast<size_t>(row)] = add(b, sum, difference);
+    out[static_cast<size_t>(*mirror)] = subtract(b, sum, difference);
   }
   return out;
 }

@@ -6,6 +6,9 @@
 
 namespace firn::lower {
 
+// sum + factor * value, of floats or, by a whole factor, of integers.
+kernel::Register emit_sum(kernel::Builder& builder, double factor, kernel::Register value,
+                          kernel::Register sum);
 // Emits matrix * values; columns and rows that differ in signs alone share their sums.
 std::vector<kernel::Register> emit_transform(kernel::Builder& builder, const TransformMatrix& matrix,
                                              std::vector<kernel::Register> values);
