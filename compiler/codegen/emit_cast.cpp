@@ -186,6 +186,62 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
   return ir_.CreateTrunc(limited(llvm::Intrinsic::smin, above, 127), bytes);
 }
 
+// A value that is kept below `high` after it has been kept above `low`, and what it was before.
+struct Clamped {
+  llvm::Value* number = nullptr;
+  double low = 0, high = 0;
+};
+static std::optional<Clamped> clamped(llvm::Value* value) {
+  Clamped found;
+  auto unbounded = [](llvm::Value* extreme, llvm::CmpInst::Predicate order, double& bound) -> llvm::Value* {
+    const llvm::APFloat* constant = nullptr;
+    auto* select = llvm::dyn_cast<llvm::SelectInst>(extreme);
+    if (!select ||
+        !llvm::PatternMatch::match(select->getTrueValue(), llvm::PatternMatch::m_APFloat(constant)))
+      return nullptr;
+    bound = constant->convertToDouble();
+    return bounded_by(extreme, order, bound);
+  };
+  llvm::Value* above = unbounded(value, llvm::CmpInst::FCMP_OLT, found.high);
+  found.number = above ? unbounded(above, llvm::CmpInst::FCMP_OGT, found.low) : nullptr;
+  return found.number ? std::optional(found) : std::nullopt;
+}
+
+// The same for registers that are narrowed by packs, which saturate both ways and have pairs of words become
+// bytes by two of them: the lower bound, which is the least number of `narrow` or zero, need not be taken.
+llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* narrow) {
+  using namespace llvm::PatternMatch;
+  const TargetInfo& target = context_.target;
+  if (target.arch != Arch::X86_64 || target.has_masked_memory || !words->getType()->isVectorTy() ||
+      words->getType()->getPrimitiveSizeInBits() != static_cast<unsigned>(target.register_bits()))
+    return nullptr;
+  llvm::Value* moved = words;
+  const llvm::APInt* constant = nullptr;
+  match(words, m_c_Add(m_Value(moved), m_APInt(constant)));
+  int64_t zero = constant ? constant->getSExtValue() : 0;
+  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
+  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
+  if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return nullptr;
+  std::optional<Clamped> bounds = clamped(call->getArgOperand(0));
+  if (!bounds) return nullptr;
+  double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);
+  bool is_unsigned = least == 0 && most <= 255;
+  if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && least == -128 && most <= 127)) return nullptr;
+  llvm::Type* floats = bounds->number->getType();
+  llvm::Value* high = llvm::ConstantFP::get(floats, bounds->high);
+  llvm::Value* below = ir_.CreateSelect(ir_.CreateFCmpOLT(high, bounds->number), high, bounds->number);
+  llvm::Value* whole =
+      ir_.CreateFreeze(ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), floats}, {below}));
+  if (zero != 0) whole = ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), zero));
+  int bits = static_cast<int>(narrow->getScalarSizeInBits());
+  auto limited = [&](llvm::Intrinsic::ID least_of, int64_t bound) {
+    whole = ir_.CreateBinaryIntrinsic(least_of, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
+  };
+  limited(llvm::Intrinsic::smax, is_unsigned ? 0 : -(int64_t{1} << (bits - 1)));
+  limited(llvm::Intrinsic::smin, (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1);
+  return ir_.CreateTrunc(whole, narrow);
+}
+
 llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   llvm::Value* a = value(op.operands[0]);
   MachineType from = type(op.operands[0]), to = type(op.results[0]);
@@ -226,6 +282,7 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   case OpKind::ZExt: return ir_.CreateZExt(a, result);
   case OpKind::Trunc:
     if (llvm::Value* bytes = saturated_bytes(a, result)) return bytes;
+    if (llvm::Value* packed = saturated_by_packs(a, result)) return packed;
     return ir_.CreateTrunc(a, result);
   case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
   case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);

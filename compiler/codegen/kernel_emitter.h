@@ -107,6 +107,7 @@ private:
   llvm::Value* from_f32(llvm::Value* value, kernel::Scalar to);
   llvm::Value* round_to_bf16(llvm::Value* value);
   llvm::Value* saturated_bytes(llvm::Value* words, llvm::Type* bytes);
+  llvm::Value* saturated_by_packs(llvm::Value* words, llvm::Type* narrow);
   llvm::Value* round_to_odd(llvm::Value* wide);
   llvm::Value* half_to_float_bits(llvm::Value* carrier);
   llvm::Value* float_to_half_bits(llvm::Value* value);

@@ -15,6 +15,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/plan/product.h"
 
 #include <map>
@@ -68,9 +69,24 @@ private:
   Value widen(Value value) {
     auto [known, is_new] = wide_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;
-    Value wide = moves_bytes(*value.def) ? moved(*value.def) : convert_behind(value, DType::I16);
+    Value wide = moves_bytes(*value.def)       ? moved(*value.def)
+                 : is_within_bytes(*value.def) ? convert_instead(value)
+                                               : convert_behind(value, DType::I16);
     order_.push_back({value, wide});
     return wide_[{value.def, value.index}] = wide;
+  }
+
+  // Whether the instruction makes bytes of floats between bounds that bytes have: as i16 they are the same
+  // numbers.
+  static bool is_within_bytes(const Instruction& convert) {
+    if (!convert.is(Opcode::Convert) || !is_float(convert.operand(0).dtype())) return false;
+    return plan::holds_bytes(convert.operand(0));
+  }
+
+  static Value convert_instead(Value bytes) {
+    GraphBuilder builder(*bytes.def->parent(), behind(bytes));
+    builder.set_location(bytes.def->location());
+    return builder.convert(bytes.def->operand(0), DType::I16);
   }
 
   // Whether the bytes are those of operands.

@@ -1,8 +1,7 @@
 // How Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles.
 #include "compiler/plan/winograd.h"
 
-#include "compiler/graph/builder.h"
-#include "compiler/graph/fusion.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
@@ -21,37 +20,6 @@ std::vector<int> output_sizes(int64_t taps, bool is_integer) {
   if (taps == 3) return is_integer ? std::vector{2} : std::vector{4, 2};
   if (taps == 5 && !is_integer) return {2};
   return {};
-}
-
-// Whether elements of the integers are those of bytes: what makes them widens bytes, or moves what are.
-bool holds_bytes(Value value) {
-  const Instruction& maker = *value.def;
-  if (value.dtype() == DType::U8 || value.dtype() == DType::I8) return true;
-  auto all_operands = [&] {
-    return std::all_of(maker.operands().begin(), maker.operands().end(), holds_bytes);
-  };
-  switch (maker.opcode()) {
-  case Opcode::Constant: {
-    const Literal& literal = *maker.literal();
-    for (int64_t i = 0; i < literal.num_elements(); ++i)
-      if (literal.get_int(i) < -128 || literal.get_int(i) > 255) return false;
-    return true;
-  }
-  case Opcode::Parameter: {
-    const Instruction* fusion = maker.parent()->owner();
-    return fusion && fusion->is(Opcode::Fusion) && holds_bytes(outside_of(*fusion, value));
-  }
-  case Opcode::Convert: return is_integer(maker.operand(0).dtype()) && holds_bytes(maker.operand(0));
-  case Opcode::Fusion: return holds_bytes(maker.region().results()[static_cast<size_t>(value.index)]);
-  case Opcode::Copy:
-  case Opcode::Reshape:
-  case Opcode::Transpose:
-  case Opcode::Slice:
-  case Opcode::Pad:
-  case Opcode::Concatenate: return all_operands();
-  case Opcode::ReduceWindow: return simple_reducer(maker) == Opcode::Maximum && all_operands();
-  default: return false;
-  }
 }
 
 // Of the points of a convolution, if the algorithm multiplies its types.
