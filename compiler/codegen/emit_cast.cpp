@@ -221,7 +221,8 @@ llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* n
   int64_t zero = constant ? constant->getSExtValue() : 0;
   auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
   auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
-  if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return nullptr;
+  // Below zero the point would move what is beyond i32, its least number, to the largest ones.
+  if (zero < 0 || !call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return nullptr;
   std::optional<Clamped> bounds = clamped(call->getArgOperand(0));
   if (!bounds) return nullptr;
   double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);

@@ -69,29 +69,45 @@ TEST_CASE("convolutions of narrow types follow plans written by hand", "[lower][
 }
 
 TEST_CASE("sums of a convolution of bytes start from their bias and leave as bytes", "[lower][typed]") {
-  for (std::string cpu : {"native", "x86-64-v3", "cortex-a72", "cortex-m4"})
-    for (std::string plan : {"direct", "direct tile 3x1 columns outermost looped_epilogue bias_first"}) {
-      std::string block = ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
-      std::string in = "u8[1,18,7,9]{0,1,2,3" + block, sums = "[1,20,7,9]{0,1,2,3" + block, out = "u8" + sums;
-      LoweredOptions options = options_for(kUnlikeBytes, {cpu});
-      options.ranges["b"] = {-1e5, 1e5};
-      expect_lowered_module(
-          "module @m { func @main(%x: u8[1,18,7,9], %b: i32[20]) -> (u8[1,20,7,9]) { %w = " +
-              extreme_constant("i8", 20 * 18 * 9, 5) + " : i8[20,18,3,3] %i = copy %x : " + in +
-              " %c = fusion %i, %w, %b {kind = contraction, plan = \"" + plan + "\"} region (%p: " + in +
-              ", %q: i8[20,18,3,3], %d: i32[20]) { %s = convolution %p, %q {window = 3x3 pad 1_1x1_1, groups "
-              "= 1, result = i32} : i32" +
-              sums + " %e = broadcast_in_dim %d {dims = [1]} : i32" + sums + " %t = add %s, %e : i32" + sums +
-              " %f = convert %t {to = f32} : f32" + sums +
-              " %k = constant [0.001] : f32[] %g = " + "broadcast_in_dim %k {dims = []} : f32" + sums +
-              " %m = multiply %f, %g : f32" + sums + " %n = round_nearest_even %m : f32" + sums +
-              " %l = constant [0] : f32[] %h = constant [255] : " +
-              "f32[] %lb = broadcast_in_dim %l {dims = []} : f32" + sums +
-              " %hb = broadcast_in_dim %h {dims = []} : f32" + sums + " %o = clamp %lb, %n, %hb : f32" +
-              sums + " %z = convert %o {to = u8} : " + out + " return %z } : " + out +
-              " %r = copy %c : u8[1,20,7,9] return %r } }",
-          options);
-    }
+  // Kept between bounds behind a zero point; the narrowing of some CPUs saturates at one of them itself.
+  struct Narrowed {
+    std::string dtype;
+    int zero, low, high;
+  };
+  const Narrowed all[] = {{"u8", 0, 0, 255},    {"u8", 124, 0, 255},    {"u8", 9, 9, 230},
+                          {"i8", 0, -128, 127}, {"i8", -20, -128, 127}, {"i8", 3, -100, 127},
+                          {"i16", 0, 0, 255},   {"i16", 77, 0, 201},    {"i16", 5, -128, 127},
+                          {"i16", -3, -3, 127}};
+  for (std::string cpu : {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4"})
+    for (const Narrowed& to : all)
+      for (std::string scale : {"0.001", "1e5"}) { // beyond i32 as well
+        std::string plan =
+            scale == "1e5" ? "direct tile 3x1 columns outermost looped_epilogue bias_first" : "direct";
+        INFO(cpu << ": " << to.dtype << " " << to.zero << " in [" << to.low << ", " << to.high << "]");
+        std::string block = ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+        std::string in = "u8[1,18,5,7]{0,1,2,3" + block, sums = "[1,20,5,7]{0,1,2,3" + block,
+                    out = to.dtype + sums, plain = to.dtype + "[1,20,5,7]";
+        LoweredOptions options = options_for(kUnlikeBytes, {cpu});
+        options.ranges["b"] = {-1e9, 1e9};
+        auto everywhere = [&](const std::string& name, const std::string& value) {
+          return " %" + name + "0 = constant [" + value + "] : f32[] %" + name + " = broadcast_in_dim %" +
+                 name + "0 {dims = []} : f32" + sums;
+        };
+        expect_lowered_module(
+            "module @m { func @main(%x: u8[1,18,5,7], %b: i32[20]) -> (" + plain + ") { %w = " +
+                extreme_constant("i8", 20 * 18 * 9, 5) + " : i8[20,18,3,3] %i = copy %x : " + in +
+                " %c = fusion %i, %w, %b {kind = contraction, plan = \"" + plan + "\"} region (%p: " + in +
+                ", %q: i8[20,18,3,3], %d: i32[20]) { %s = convolution %p, %q {window = 3x3 pad 1_1x1_1, "
+                "groups = 1, result = i32} : i32" +
+                sums + " %e = broadcast_in_dim %d {dims = [1]} : i32" + sums + " %t = add %s, %e : i32" +
+                sums + " %f = convert %t {to = f32} : f32" + sums + everywhere("k", scale) +
+                " %m = multiply %f, %k : f32" + sums + " %n = round_nearest_even %m : f32" + sums +
+                everywhere("v", std::to_string(to.zero)) + " %y = add %n, %v : f32" + sums +
+                everywhere("l", std::to_string(to.low)) + everywhere("h", std::to_string(to.high)) +
+                " %o = clamp %l, %y, %h : f32" + sums + " %z = convert %o {to = " + to.dtype + "} : " + out +
+                " return %z } : " + out + " %r = copy %c : " + plain + " return %r } }",
+            options);
+      }
 }
 
 TEST_CASE("kernels of narrow types hold their products", "[lower][typed]") {
