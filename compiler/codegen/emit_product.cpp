@@ -37,6 +37,14 @@ llvm::Value* multiply_pairs(llvm::IRBuilder<>& ir, unsigned lanes, llvm::Value* 
   return ir.CreateIntrinsic(id, {}, {x, y});
 }
 
+// Of unsigned and signed bytes, two of which are summed in 16 bits.
+llvm::Value* multiply_byte_pairs(llvm::IRBuilder<>& ir, unsigned lanes, llvm::Value* x, llvm::Value* y) {
+  llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
+                           : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
+                                        : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
+  return ir.CreateIntrinsic(id, {}, {x, y});
+}
+
 Factor flipped(Factor factor) {
   return factor == Factor::U8 ? Factor::S8 : Factor::U8;
 }
@@ -50,9 +58,11 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
   Factor lhs = op.kind == OpKind::DotS8S8 ? Factor::S8 : Factor::U8,
          rhs = op.kind == OpKind::DotU8U8 ? Factor::U8 : Factor::S8;
   const TargetInfo& target = context_.target;
-  ProductFacts facts = is_bf16  ? bf16_dot2_facts(target)
-                       : is_i16 ? i16_dot2_facts(target)
-                                : dot4_facts(target, lhs, rhs);
+  bool is_narrow = op.kind == OpKind::DotU8S8Narrow && target.byte_pair_bits > 0;
+  ProductFacts facts = is_narrow ? narrow_dot4_facts(target)
+                       : is_bf16 ? bf16_dot2_facts(target)
+                       : is_i16  ? i16_dot2_facts(target)
+                                 : dot4_facts(target, lhs, rhs);
   int lanes = static_cast<int>(lanes_of(sum)), chunk = facts.register_bits / 32;
   while (chunk > 4 && lanes % chunk != 0) chunk /= 2;
   if (facts.form == ProductForm::PerStep || (chunk == 1 ? lanes > 1 : lanes % chunk != 0))
@@ -68,6 +78,7 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
                 *y = ir_.CreateBitCast(slice(b, group * i, group * chunk), words);
     parts.push_back(is_bf16                             ? dot2_native(part, x, y)
                     : is_i16                            ? i16_dot2_native(part, x, y)
+                    : is_narrow                         ? dot4_narrow(part, x, y)
                     : facts.form == ProductForm::Native ? dot4_native(lhs, rhs, part, x, y)
                     : facts.form == ProductForm::Offset ? dot4_offset(lhs, rhs, part, x, y)
                                                         : dot4_pairs(lhs, rhs, part, x, y));
@@ -113,6 +124,14 @@ llvm::Value* KernelEmitter::dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum
   llvm::Value* added =
       dot4_native(lhs, rhs, word(sum, 0), moves_first ? offset : a, moves_first ? b : offset);
   return ir_.CreateSub(dot4_native(lhs, rhs, sum, a, b), added);
+}
+
+llvm::Value* KernelEmitter::dot4_narrow(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
+  llvm::Type* bytes = lanes_like(ir_.getInt8Ty(), a);
+  llvm::Value* pairs =
+      multiply_byte_pairs(ir_, lanes_of(sum), ir_.CreateBitCast(a, bytes), ir_.CreateBitCast(b, bytes));
+  llvm::Value* ones = llvm::ConstantInt::get(pairs->getType(), 1);
+  return ir_.CreateAdd(sum, multiply_pairs(ir_, lanes_of(sum), pairs, ones));
 }
 
 // The even or odd bytes of each word, widened to 16 bits.

@@ -92,6 +92,7 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
   }
   case OpKind::LookUp: return look_up(a, value(op.operands[1]));
   case OpKind::DotU8S8:
+  case OpKind::DotU8S8Narrow:
   case OpKind::DotS8S8:
   case OpKind::DotU8U8:
   case OpKind::DotS16:

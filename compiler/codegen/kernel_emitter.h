@@ -130,6 +130,7 @@ private:
   // steps.
   llvm::Value* dot4_native(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot4_narrow(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* i16_dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);

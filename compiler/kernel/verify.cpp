@@ -303,6 +303,7 @@ private:
            "wants a number of 32 bits per lane");
       break;
     case OpKind::DotU8S8:
+    case OpKind::DotU8S8Narrow:
     case OpKind::DotS8S8:
     case OpKind::DotU8U8:
     case OpKind::DotS16:

@@ -17,6 +17,7 @@
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/product.h"
+#include "compiler/plan/winograd.h"
 
 #include <map>
 
@@ -58,12 +59,14 @@ private:
 
   bool gains(const Instruction& contraction) const {
     const TargetInfo& target = *options_.target;
-    auto per_step = [&](DType lhs) {
-      plan::Product product{lhs == DType::I16 ? ProductKind::Dot2 : ProductKind::Dot4, lhs,
-                            contraction.operand(1).dtype(), DType::I32};
+    auto per_step = [&](const plan::Product& product) {
       return plan::facts_of(product, target).instructions / product.k_group();
     };
-    return per_step(DType::I16) < per_step(contraction.operand(0).dtype());
+    auto bytes = plan::choose_product(contraction, target, /*strict=*/false);
+    plan::Product pairs{ProductKind::Dot2, DType::I16, contraction.operand(1).dtype(), DType::I32};
+    double saved =
+        options_.winograd != plan::Winograd::Off ? plan::integer_winograd_products(contraction) : 1;
+    return bytes && saved * per_step(pairs) < per_step(*bytes);
   }
 
   Value widen(Value value) {

@@ -73,7 +73,7 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
   int table = shape.looks_up_words ? 5 : 0;
   int inner_sums = shape.has_inner_sums ? rows * wide * accumulator_splits + wide + table : 0;
   return rows * wide * accumulator_splits + inner_sums + (wide + 1) * product.operand_registers +
-         products_on_their_way(product);
+         products_on_their_way(product) + product.constant_registers;
 }
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
@@ -87,7 +87,7 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
   if (tile.k_interleave > 1) return tile.rows * registers >= 16;
   ProductFacts facts = facts_of(shape.product, target);
   int products = products_on_their_way(facts);
-  int needed = sums + 2 * registers * facts.operand_registers + scalars + products;
+  int needed = sums + 2 * registers * facts.operand_registers + scalars + products + facts.constant_registers;
   return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers
                                                       : registers == 1 && needed >= target.vector_registers;
 }

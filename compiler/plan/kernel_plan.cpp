@@ -269,14 +269,15 @@ private:
   }
 
   bool read(Product& product) {
-    static constexpr ProductKind kinds[] = {ProductKind::Fma, ProductKind::Dot2, ProductKind::Dot4,
-                                            ProductKind::TileMatrix};
+    // Names before those that they begin with.
+    static constexpr ProductKind kinds[] = {ProductKind::Fma, ProductKind::Dot2, ProductKind::Dot4Narrow,
+                                            ProductKind::Dot4, ProductKind::TileMatrix};
     for (ProductKind kind : kinds)
       if (in_.accept(name_of(kind))) {
         product.kind = kind;
         return read(product.lhs) && read(product.rhs) && read(product.accumulator);
       }
-    return in_.fail("a product is one of fma, dot2, dot4, tile_matrix");
+    return in_.fail("a product is one of fma, dot2, dot4, dot4_narrow, tile_matrix");
   }
 
   bool read(SumsIn& sums) {

@@ -2,6 +2,11 @@
 #include "compiler/plan/product.h"
 
 #include "compiler/graph/scalar_ops.h"
+#include "compiler/plan/roots.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
 
 namespace firn::plan {
 namespace {
@@ -31,6 +36,42 @@ ProductKind widest_kind(DType lhs, DType rhs) {
   if (is_byte(lhs) && is_byte(rhs)) return ProductKind::Dot4;
   bool is_pair = is_i16_pair(lhs, rhs) || (lhs == DType::BF16 && rhs == DType::BF16);
   return is_pair ? ProductKind::Dot2 : ProductKind::Fma;
+}
+
+// Whether two bytes times unsigned ones are within 16 bits, and so is their sum.
+bool fits_as_pair(int8_t first, int8_t second) {
+  int above = std::max<int>(first, 0) + std::max<int>(second, 0),
+      below = std::min<int>(first, 0) + std::min<int>(second, 0);
+  return above * 255 <= INT16_MAX && below * 255 >= INT16_MIN;
+}
+
+// The dim of a signed constant along which steps of the reduction lie; -1: there is none alone.
+int dim_of_steps(const Instruction& contraction, int constant) {
+  if (contraction.is(Opcode::Convolution)) return constant == 1 ? 1 : -1;
+  if (!contraction.is(Opcode::Dot)) return -1;
+  const auto& dims = contraction.attributes().ints(constant == 1 ? "rhs_contract" : "lhs_contract");
+  return dims.size() == 1 ? static_cast<int>(dims[0]) : -1;
+}
+
+// Whether a product of unlike bytes has a constant as signed factor, of which two neighbouring steps fit.
+bool has_fitting_pairs(const Instruction& contraction) {
+  DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
+  if (!is_byte(lhs) || !is_byte(rhs) || lhs == rhs) return false;
+  int constant = rhs == DType::I8 ? 1 : 0, dim = dim_of_steps(contraction, constant);
+  Value factor = constant_of(contraction.operand(constant));
+  if (dim < 0 || !is_packable_constant(factor)) return false;
+  const Literal& literal = *factor.def->literal();
+  std::span<const std::byte> bytes = literal.bytes();
+  const std::vector<int64_t> dims = factor.type().static_dims();
+  int64_t steps = dims[static_cast<size_t>(dim)], apart = 1;
+  for (size_t d = static_cast<size_t>(dim) + 1; d < dims.size(); ++d) apart *= dims[d];
+  if (steps < 2) return false;
+  auto at = [&](int64_t index) { return static_cast<int8_t>(bytes[static_cast<size_t>(index)]); };
+  for (int64_t first = 0; first < literal.num_elements(); first += steps * apart)
+    for (int64_t step = 0; step + 1 < steps; step += 2)
+      for (int64_t i = first + step * apart; i < first + (step + 1) * apart; ++i)
+        if (!fits_as_pair(at(i), at(i + apart))) return false;
+  return true;
 }
 
 } // namespace
@@ -69,6 +110,9 @@ std::optional<Product> choose_product(const Instruction& contraction, const Targ
   bool flushes = is_float(lhs) && product.kind == ProductKind::Dot2 &&
                  facts_of(product, target).form == ProductForm::Native;
   if (strict && flushes) product.kind = ProductKind::Fma;
+  bool gains = product.kind == ProductKind::Dot4 && lhs != rhs &&
+               narrow_dot4_facts(target).instructions < facts_of(product, target).instructions;
+  if (gains && has_fitting_pairs(contraction)) product.kind = ProductKind::Dot4Narrow;
   return product;
 }
 
@@ -91,6 +135,8 @@ std::string check_product(const Product& product, const Instruction& contraction
   ProductKind widest = widest_kind(lhs, rhs);
   if (product.kind == ProductKind::TileMatrix && (widest == ProductKind::Fma || is_i16_pair(lhs, rhs)))
     return "tile matrices are of bytes or bf16";
+  if (product.kind == ProductKind::Dot4Narrow)
+    return has_fitting_pairs(contraction) ? "" : "not all pairs of its products are known to fit 16 bits";
   if (product.kind != ProductKind::Fma && product.kind != ProductKind::TileMatrix && product.kind != widest)
     return "dot4 is of bytes, and dot2 of bf16 or i16";
   return "";
@@ -99,6 +145,7 @@ std::string check_product(const Product& product, const Instruction& contraction
 ProductFacts facts_of(const Product& product, const TargetInfo& target) {
   if (product.kind == ProductKind::Dot4)
     return dot4_facts(target, factor_of(product.lhs), factor_of(product.rhs));
+  if (product.kind == ProductKind::Dot4Narrow) return narrow_dot4_facts(target);
   if (product.kind == ProductKind::Dot2)
     return is_float(product.accumulator) ? bf16_dot2_facts(target) : i16_dot2_facts(target);
   if (product.kind == ProductKind::TileMatrix) return {ProductForm::Native, 8 * TileMatrixFacts::kRowBytes};

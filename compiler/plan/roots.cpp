@@ -8,8 +8,15 @@
 namespace firn::plan {
 namespace {
 
-// A parameter of the fusions and composites around an instruction is what they are given, if that is a
-// constant.
+// The root of a fusion of that kind; null for other instructions.
+const Instruction* root_of(const Instruction& fusion, FusionKind kind) {
+  const Instruction* root = has_fusion_kind(fusion, kind) ? fusion_root(fusion) : nullptr;
+  FIRN_CHECK(root || !has_fusion_kind(fusion, kind), "fusion without the root that its kind promises");
+  return root;
+}
+
+} // namespace
+
 Value constant_of(Value value) {
   Value given = value;
   while (given.def->is(Opcode::Parameter)) {
@@ -20,15 +27,6 @@ Value constant_of(Value value) {
   }
   return given.def->is(Opcode::Constant) ? given : value;
 }
-
-// The root of a fusion of that kind; null for other instructions.
-const Instruction* root_of(const Instruction& fusion, FusionKind kind) {
-  const Instruction* root = has_fusion_kind(fusion, kind) ? fusion_root(fusion) : nullptr;
-  FIRN_CHECK(root || !has_fusion_kind(fusion, kind), "fusion without the root that its kind promises");
-  return root;
-}
-
-} // namespace
 
 std::optional<KernelRoot> find_contraction(const Instruction& instruction) {
   bool is_alone = sums_products(instruction);

@@ -21,6 +21,10 @@ std::optional<KernelRoot> find_contraction(const Instruction& instruction);
 // Likewise a window reduction of one operand.
 std::optional<KernelRoot> find_pooling(const Instruction& instruction);
 
+// What a parameter of the fusions and composites around an instruction is given, if that is a constant; other
+// values as they are.
+Value constant_of(Value value);
+
 // Whether the value is known at compile time, bytes and all.
 bool is_packable_constant(Value value);
 

@@ -385,6 +385,21 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
   return plans;
 }
 
+double integer_winograd_products(const Instruction& contraction) {
+  constexpr int64_t kFewChannels = 16; // transforms take as long as products
+  if (!contraction.is(Opcode::Convolution)) return 1;
+  double left = 1;
+  for (const WindowDim& dim : contraction.attributes().window().dims) {
+    std::vector<int> sizes = output_sizes(dim.size, /*is_integer=*/true);
+    if (sizes.empty() || dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return 1;
+    double outputs = sizes[0], taps = static_cast<double>(dim.size);
+    left *= (outputs + taps - 1) / (outputs * taps);
+  }
+  const Type& filter = contraction.operand(1).type();
+  bool is_dense = contraction.attributes().integer("groups", 1) == 1;
+  return is_dense && filter.dim(0) >= kFewChannels && filter.dim(1) >= kFewChannels ? left : 1;
+}
+
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
                                                   const ComputedConvolution& computed,
                                                   const TargetInfo& target, int64_t model_weight_bytes,

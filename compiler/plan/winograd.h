@@ -103,6 +103,10 @@ struct WinogradRequest {
 // be stored as bf16; or taps of 1 or 3 and bytes, of which those of the input come as i16.
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 
+// The part of a direct sum's products that is left where a contraction of bytes is one for which the
+// algorithm is likely to be chosen; 1 for others.
+double integer_winograd_products(const Instruction& contraction);
+
 // What a plan is for the convolution `computed`; nothing if the algorithm does not apply, or not in those
 // sizes.
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,

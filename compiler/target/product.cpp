@@ -8,6 +8,7 @@ std::string_view name_of(ProductKind kind) {
   case ProductKind::Fma: return "fma";
   case ProductKind::Dot2: return "dot2";
   case ProductKind::Dot4: return "dot4";
+  case ProductKind::Dot4Narrow: return "dot4_narrow";
   case ProductKind::TileMatrix: return "tile_matrix";
   }
   return "";
@@ -15,7 +16,7 @@ std::string_view name_of(ProductKind kind) {
 
 int k_group_of(ProductKind kind) {
   FIRN_CHECK(kind != ProductKind::TileMatrix, "a group of a tile matrix is as wide as its factors make it");
-  return kind == ProductKind::Dot2 ? 2 : kind == ProductKind::Dot4 ? 4 : 1;
+  return kind == ProductKind::Dot2 ? 2 : kind == ProductKind::Dot4 || kind == ProductKind::Dot4Narrow ? 4 : 1;
 }
 
 ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
@@ -25,15 +26,25 @@ ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
   if (other > 0) return {ProductForm::Offset, other, 2, 2};
   // On ARM without vectors one instruction sums a pair and adds it. On x86 an addition alone waits for a sum.
   if (target.dot2_bits > 0)
-    return {ProductForm::Pairs, target.dot2_bits, target.dot2_bits > 32 ? 4.0 : 2.0, 2,
-            target.arch == Arch::X86_64 ? 1 : 0};
+    return {ProductForm::Pairs,
+            target.dot2_bits,
+            target.dot2_bits > 32 ? 4.0 : 2.0,
+            2,
+            /*constant_registers=*/0,
+            /*sum_latency=*/target.arch == Arch::X86_64 ? 1 : 0};
   // Bytes are loaded a step at a time.
   return {ProductForm::PerStep, 32, 4, 2};
 }
 
+ProductFacts narrow_dot4_facts(const TargetInfo& target) {
+  // Pairs of products, pairs of these by a factor of one, and the sum.
+  if (target.byte_pair_bits > 0) return {ProductForm::Native, target.byte_pair_bits, 2.1, 1, 1, 1};
+  return dot4_facts(target, Factor::U8, Factor::S8);
+}
+
 ProductFacts i16_dot2_facts(const TargetInfo& target) {
   // x86 adds by a second instruction, for which it has more pipes than for products.
-  if (target.arch == Arch::X86_64) return {ProductForm::Native, target.dot2_bits, 1.3, 1, 1};
+  if (target.arch == Arch::X86_64) return {ProductForm::Native, target.dot2_bits, 1.3, 1, 0, 1};
   if (target.dot2_bits == 32) return {ProductForm::Native, 32, 1, 1};
   return {ProductForm::PerStep, 32, 4, 2};
 }

@@ -12,9 +12,10 @@ enum class ProductKind : uint8_t {
   Fma,        // one step: factors as wide as the sum
   Dot2,       // two steps of 16 bits in a lane of 32
   Dot4,       // four of 8 bits
+  Dot4Narrow, // the same of unlike bytes, of which two neighbouring products always fit 16 bits
   TileMatrix, // a block of steps, rows and columns in registers of its own
 };
-std::string_view name_of(ProductKind kind); // "fma", "dot2", "dot4", "tile_matrix"
+std::string_view name_of(ProductKind kind); // "fma", "dot2", "dot4", "dot4_narrow", "tile_matrix"
 // Neighbouring steps that a lane of a vector holds, in products of vectors.
 int k_group_of(ProductKind kind);
 
@@ -30,13 +31,15 @@ enum class ProductForm : uint8_t {
 
 struct ProductFacts {
   ProductForm form = ProductForm::PerStep;
-  int register_bits = 32;    // of the widest register the form has
-  double instructions = 1;   // for a vector of sums, where an FMA takes one
-  int operand_registers = 1; // that a vector of factors takes while it is multiplied
-  int sum_latency = 0;       // cycles from a sum to the next one over it; 0: an FMA's for each instruction
+  int register_bits = 32;     // of the widest register the form has
+  double instructions = 1;    // for a vector of sums, where an FMA takes one
+  int operand_registers = 1;  // that a vector of factors takes while it is multiplied
+  int constant_registers = 0; // that all products share
+  int sum_latency = 0;        // cycles from a sum to the next one over it; 0: an FMA's for each instruction
 };
 // How the CPU does such a product, its factors in either order.
 ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs);
+ProductFacts narrow_dot4_facts(const TargetInfo& target);
 ProductFacts i16_dot2_facts(const TargetInfo& target);
 ProductFacts bf16_dot2_facts(const TargetInfo& target);
 // Of a step of floats, or of integers of 32 bits.

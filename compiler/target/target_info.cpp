@@ -92,6 +92,7 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   int bits = machine.vector_bits, most = has("avx512vnni") && wide ? 512 : 256;
   machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, most) : 0;
   machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
+  machine.byte_pair_bits = has("ssse3") ? machine.dot2_bits : 0;
   bool pairs = has("avx512bf16") && !(row && row->slow_bf16_pairs);
   machine.bf16_dot2_bits = pairs ? std::min(bits, wide ? 512 : 256) : 0;
   machine.bf16_rounding_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;

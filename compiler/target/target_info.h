@@ -51,6 +51,7 @@ struct TargetInfo {
   int unlike_dot4_bits = 0; // bytes of unlike sign (vpdpbusd, usdot)
   int like_dot4_bits = 0;   // bytes of like sign (sdot, udot)
   int dot2_bits = 0;        // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
+  int byte_pair_bits = 0;   // bytes of unlike sign, two of whose products are summed in 16 bits (pmaddubsw)
   int bf16_dot2_bits = 0;   // (vdpbf16ps, bfdot)
   // Bits of the widest register of f32 that an instruction rounds to bf16, subnormal numbers to zeros
   // (vcvtneps2bf16); 0: there is none.

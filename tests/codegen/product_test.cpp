@@ -99,6 +99,25 @@ TEST_CASE("dots of bytes are exact: no product or pair of them saturates", "[pro
     }
 }
 
+TEST_CASE("dots of bytes whose pairs of products fit 16 bits are exact to the last of these", "[product]") {
+  std::mt19937 random(3);
+  std::vector<uint8_t> a(4 * kMost), b(4 * kMost);
+  static constexpr int8_t pairs[][2] = {{64, 64}, {-64, -64}, {127, 1}, {-128, 0}, {127, -128}, {-1, -127}};
+  for (size_t i = 0; i < a.size(); i += 2) {
+    a[i] = a[i + 1] = i < 64 ? 255 : static_cast<uint8_t>(random());
+    b[i] = static_cast<uint8_t>(pairs[i / 2 % 6][0]), b[i + 1] = static_cast<uint8_t>(pairs[i / 2 % 6][1]);
+  }
+  for (const TargetInfo& target : product_targets()) {
+    auto got =
+        run_product<uint8_t, int32_t>(target, OpKind::DotU8S8Narrow, Scalar::I8, a, b, {Scalar::I32, 1}, -5);
+    expect_sums(target, got, [&](size_t lane) {
+      int32_t sum = -5;
+      for (size_t k = 4 * lane; k < 4 * lane + 4; ++k) sum += a[k] * static_cast<int8_t>(b[k]);
+      return sum;
+    });
+  }
+}
+
 TEST_CASE("dots of i16 are exact, and wrap like sums of i32", "[product]") {
   std::mt19937 random(2);
   std::vector<int16_t> a(2 * kMost), b(2 * kMost);

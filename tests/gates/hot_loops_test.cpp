@@ -120,11 +120,17 @@ TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registe
   const std::vector<const char*> wide = {"znver4", "cooperlake"};
   for (const Case& c : {Case{"u8", "i8", "i32", "vpdpbusd", wide, "8x3", 24},
                         Case{"bf16", "bf16", "f32", "vdpbf16ps", wide, "8x3", 24},
+                        Case{"u8", "i8", "i32", "vpmaddubsw", {"x86-64-v3", "znver3", "haswell"}, "4x2", 8},
                         Case{"i16", "i8", "i32", "vpmaddwd", {"x86-64-v3", "znver3", "haswell"}, "4x2", 8}})
     for (const char* cpu : c.cpus) {
-      std::string text = "module @m { func @main(%x: " + c.lhs + "[48,256], %w: " + c.rhs + "[256,96]) -> (" +
-                         c.sums +
-                         "[48,96]) { %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = "
+      std::string w = c.rhs + "[256,96]", ones = "1";
+      for (int i = 1; i < 256 * 96; ++i) ones += ", 1";
+      // Of some it has to be known that they fit.
+      bool is_known = c.mnemonic == "vpmaddubsw";
+      std::string text = "module @m { func @main(%x: " + c.lhs + "[48,256]" + (is_known ? "" : ", %w: " + w) +
+                         ") -> (" + c.sums + "[48,96]) { " +
+                         (is_known ? "%w = constant [" + ones + "] : " + w : "") +
+                         " %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = "
                          "[1], rhs_contract = [0], result = " +
                          c.sums + "} : " + c.sums + "[48,96] return %y } }";
       GateKernel kernel{c.mnemonic, [&](int) { return std::move(*firn::parse_module("gate.hlo", text)); }};

@@ -190,3 +190,33 @@ TEST_CASE("convolutions of bytes behind each other", "[lower][typed]") {
                             options_for(kUnlikeBytes, {cpu}));
     }
 }
+
+TEST_CASE("convolutions whose pairs of products fit 16 bits", "[lower][typed]") {
+  // Channels in odd numbers and windows; every pair at the limit, of either sign.
+  for (int channels : {2, 5, 18})
+    for (const std::string layout : {"", "{0,1,2,3:1x8}"}) {
+      std::string weights, type = "i8[9," + std::to_string(channels) + ",3,3]",
+                           in = "u8[1," + std::to_string(channels) + ",5,6]", out = "i32[1,9,5,6]";
+      for (int filter = 0; filter < 9; ++filter)
+        for (int channel = 0; channel < channels; ++channel)
+          for (int tap = 0; tap < 9; ++tap) {
+            int pair = filter + channel / 2 + tap, first = pair % 2 ? 64 + pair % 9 : -64 + pair % 7,
+                second = pair % 2 ? 128 - first : -128 - first;
+            weights += (weights.empty() ? "" : ", ") + std::to_string(channel % 2 ? second : first);
+          }
+      std::string text =
+          "module @m { func @main(%x: " + in + ") -> (" + out + ") { %w = constant [" + weights +
+          "] : " + type + " %i = copy %x : " + in + layout +
+          " %c = convolution %i, %w {window = 3x3 pad 1_1x1_1, groups = 1, result = i32} : " + out + layout +
+          " %r = copy %c : " + out + " return %r } }";
+      int64_t products = 0;
+      for (const auto& kernel : lower_text(text, "x86-64-v3").kernels)
+        products += count_ops(kernel->body, firn::kernel::OpKind::DotU8S8Narrow);
+      CHECK(products > 0);
+      for (Range range : {Range{255, 255}, Range{0, 255}}) {
+        LoweredOptions options = options_for(kUnlikeBytes, {"x86-64-v3", "x86-64-v2"});
+        options.ranges["x"] = range;
+        expect_lowered_module(text, options);
+      }
+    }
+}

@@ -199,3 +199,41 @@ TEST_CASE("plans name products, and those that types do not have are refused", "
   CHECK(has(error(kUnlikeBytes, "direct tile 3x2 columns outermost parts 4"),
             "parts would be left without steps"));
 }
+
+TEST_CASE("pairs of products that always fit 16 bits are summed there", "[lower][typed][plan]") {
+  // 255 * 128 and -255 * 128 are the last that do; where one pair does not fit, or nobody knows, none is.
+  auto text = [](const std::string& last, bool transposed, const std::string& plan) {
+    std::string values = "64, 64, -128, 127, 127, 1, -64, -64, 0, " + last;
+    std::string w = transposed ? "i8[1,10]" : "i8[10,1]", dim = transposed ? "1" : "0";
+    return "module @m { func @main(%x: u8[7,10]) -> (i32[7,1]) { %w = constant [" + values + "] : " + w +
+           " %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [" + dim +
+           "], result = i32" + plan + "} : i32[7,1] return %y } }";
+  };
+  auto products = [&](const std::string& module, const std::string& cpu) {
+    return count_ops(lower_text(module, cpu).kernels[0]->body, firn::kernel::OpKind::DotU8S8Narrow);
+  };
+  for (bool transposed : {false, true}) {
+    CHECK(products(text("-128", transposed, ""), "x86-64-v3") > 0);
+    CHECK(products(text("-128", transposed, ""), "icelake-server") == 0);
+    CHECK(products(text("-128", transposed, ""), "x86-64") == 0);
+    LoweredOptions options = options_for(kUnlikeBytes, kNativeCpus);
+    options.ranges["x"] = {255, 255};
+    expect_lowered_module(text("-128", transposed, ""), options);
+    options = options_for(kUnlikeBytes, kNativeCpus);
+    expect_lowered_module(text("-128", transposed, ""), options);
+  }
+  auto beyond = [](const std::string& first, const std::string& second) {
+    return "module @m { func @main(%x: u8[7,2]) -> (i32[7,1]) { %w = constant [" + first + ", " + second +
+           "] : i8[2,1] %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = "
+           "[0], result = i32} : i32[7,1] return %y } }";
+  };
+  CHECK(products(beyond("64", "64"), "x86-64-v3") > 0);
+  CHECK(products(beyond("64", "65"), "x86-64-v3") == 0);
+  CHECK(products(beyond("-127", "-1"), "x86-64-v3") > 0);
+  CHECK(products(beyond("-128", "-1"), "x86-64-v3") == 0);
+  std::string known = text("-128", false, ", plan = \"direct product dot4_narrow u8 i8 i32 tile 3x1\"");
+  CHECK(products(known, "x86-64-v3") > 0);
+  std::string unknown = DotCase{kUnlikeBytes, 5, 8, 7, false, "direct product dot4_narrow u8 i8 i32"}.text();
+  CHECK(lowering_error(unknown).find("not all pairs of its products are known to fit 16 bits") !=
+        std::string::npos);
+}

@@ -89,9 +89,7 @@ Register table_of_steps(Builder& b, int steps) {
 
 Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {
   if (product.k_group() == 1) return factors;
-  Scalar step = product.kind == ProductKind::Dot4 ? Scalar::I8
-                : is_float(product.lhs)           ? Scalar::BF16
-                                                  : Scalar::I16;
+  Scalar step = product.k_group() == 4 ? Scalar::I8 : is_float(product.lhs) ? Scalar::BF16 : Scalar::I16;
   return b.type(factors).scalar == step ? factors : b.cast(OpKind::Bitcast, factors, step);
 }
 
@@ -108,7 +106,8 @@ Register multiply_add(Builder& b, const plan::Product& product, Register scalar,
     return dot(is_float(product.lhs) ? OpKind::DotBF16 : OpKind::DotS16, scalar, vector);
   bool lhs_signed = is_signed(product.lhs), rhs_signed = is_signed(product.rhs);
   if (lhs_signed == rhs_signed) return dot(lhs_signed ? OpKind::DotS8S8 : OpKind::DotU8U8, scalar, vector);
-  return lhs_signed ? dot(OpKind::DotU8S8, vector, scalar) : dot(OpKind::DotU8S8, scalar, vector);
+  OpKind unlike = product.kind == ProductKind::Dot4Narrow ? OpKind::DotU8S8Narrow : OpKind::DotU8S8;
+  return lhs_signed ? dot(unlike, vector, scalar) : dot(unlike, scalar, vector);
 }
 
 } // namespace firn::lower
