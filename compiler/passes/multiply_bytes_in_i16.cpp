@@ -79,11 +79,12 @@ private:
     return wide_[{value.def, value.index}] = wide;
   }
 
-  // Whether the instruction makes bytes of floats between bounds that bytes have: as i16 they are the same
+  // Whether the instruction makes bytes of floats that lie between their bounds: as i16 they are the same
   // numbers.
   static bool is_within_bytes(const Instruction& convert) {
-    if (!convert.is(Opcode::Convert) || !is_float(convert.operand(0).dtype())) return false;
-    return plan::holds_bytes(convert.operand(0));
+    bool converts = convert.is(Opcode::Convert) && is_float(convert.operand(0).dtype());
+    if (!converts) return false;
+    return plan::lies_within(convert.operand(0), plan::bounds_of(convert.type().dtype));
   }
 
   static Value convert_instead(Value bytes) {

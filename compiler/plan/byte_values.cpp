@@ -10,36 +10,41 @@
 namespace firn::plan {
 namespace {
 
-bool is_within(double low, double high) {
-  return low >= -128 && high <= 255;
+bool is_constant_within(const Literal& literal, ByteBounds bounds) {
+  for (int64_t i = 0; i < literal.num_elements(); ++i)
+    if (double value = literal.get_double(i); !(value >= bounds.low && value <= bounds.high)) return false;
+  return true;
 }
 
-bool is_constant_within(const Instruction& constant) {
-  const Literal& literal = *constant.literal();
-  for (int64_t i = 0; i < literal.num_elements(); ++i)
-    if (double value = literal.get_double(i); !is_within(value, value)) return false;
-  return true;
+bool is_byte(DType dtype) {
+  return dtype == DType::U8 || dtype == DType::I8;
 }
 
 } // namespace
 
-bool holds_bytes(Value value) {
+ByteBounds bounds_of(DType byte) {
+  return byte == DType::U8 ? ByteBounds{0, 255} : ByteBounds{-128, 127};
+}
+
+bool lies_within(Value value, ByteBounds bounds) {
   const Instruction& maker = *value.def;
-  if (value.dtype() == DType::U8 || value.dtype() == DType::I8) return true;
-  auto all_operands = [&] {
-    return std::all_of(maker.operands().begin(), maker.operands().end(), holds_bytes);
-  };
+  if (is_byte(value.dtype())) {
+    ByteBounds own = bounds_of(value.dtype());
+    return own.low >= bounds.low && own.high <= bounds.high;
+  }
+  auto lies = [&](Value operand) { return lies_within(operand, bounds); };
+  auto all_operands = [&] { return std::all_of(maker.operands().begin(), maker.operands().end(), lies); };
   switch (maker.opcode()) {
-  case Opcode::Constant: return is_constant_within(maker);
+  case Opcode::Constant: return is_constant_within(*maker.literal(), bounds);
   case Opcode::Parameter: {
     const Instruction* fusion = maker.parent()->owner();
-    return fusion && fusion->is(Opcode::Fusion) && holds_bytes(outside_of(*fusion, value));
+    return fusion && fusion->is(Opcode::Fusion) && lies(outside_of(*fusion, value));
   }
-  case Opcode::Clamp: return holds_bytes(maker.operand(0)) && holds_bytes(maker.operand(2));
-  case Opcode::Fusion: return holds_bytes(maker.region().results()[static_cast<size_t>(value.index)]);
+  case Opcode::Clamp: return lies(maker.operand(0)) && lies(maker.operand(2));
+  case Opcode::Fusion: return lies(maker.region().results()[static_cast<size_t>(value.index)]);
   case Opcode::ReduceWindow: return simple_reducer(maker) == Opcode::Maximum && all_operands();
+  case Opcode::Convert: return bit_width(value.dtype()) >= 16 && all_operands(); // others round, or wrap
   case Opcode::BroadcastInDim:
-  case Opcode::Convert:
   case Opcode::Copy:
   case Opcode::Reshape:
   case Opcode::Transpose:

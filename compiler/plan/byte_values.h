@@ -5,8 +5,14 @@
 
 namespace firn::plan {
 
-// Whether every element is between -128 and 255, and a whole number where the type is an integer: what makes
-// them widens bytes, keeps them between such bounds, or moves what is.
-bool holds_bytes(Value value);
+// The least and the largest number of some type.
+struct ByteBounds {
+  int low = -128, high = 255; // of any byte
+};
+ByteBounds bounds_of(DType byte);
+
+// Whether every element lies between the bounds, for what makes them widens such bytes, keeps them there, or
+// moves what is.
+bool lies_within(Value value, ByteBounds bounds = {});
 
 } // namespace firn::plan

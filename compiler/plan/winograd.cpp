@@ -28,7 +28,7 @@ std::optional<Product> product_of_points(const Instruction& convolution, const T
   DType result = convolution.type().dtype;
   if (input.dtype == DType::F32 && filter.dtype == DType::F32 && result == DType::F32) return Product{};
   bool are_bytes = filter.dtype == DType::I8 || filter.dtype == DType::U8;
-  if (input.dtype != DType::I16 || !are_bytes || result != DType::I32 || !holds_bytes(convolution.operand(0)))
+  if (input.dtype != DType::I16 || !are_bytes || result != DType::I32 || !lies_within(convolution.operand(0)))
     return std::nullopt;
   Product product{ProductKind::Dot2, input.dtype, filter.dtype, result};
   // Four times a sum of the largest bytes has to fit.
