@@ -141,23 +141,34 @@ static llvm::Value* bounded_by(llvm::Value* extreme, llvm::CmpInst::Predicate or
   return fits ? select->getFalseValue() : nullptr;
 }
 
+// Integers of 32 bits that were rounded from floats and, from there, moved by a zero point.
+struct RoundedWords {
+  llvm::Value* floats = nullptr;
+  int64_t zero = 0;
+};
+static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
+  using namespace llvm::PatternMatch;
+  llvm::Value* moved = words;
+  const llvm::APInt* zero = nullptr;
+  match(words, m_c_Add(m_Value(moved), m_APInt(zero)));
+  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
+  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
+  if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return std::nullopt;
+  return RoundedWords{call->getArgOperand(0), zero ? zero->getSExtValue() : 0};
+}
+
 // Bytes of floats that were clamped to their range, rounded and, from there, moved by a zero point: the
 // instruction that narrows saturates, so one of the bounds need not be taken. What is beyond i32 converts to
 // its least number, which saturates like a large one as unsigned and like a small one as signed.
 llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* bytes) {
-  using namespace llvm::PatternMatch;
   bool is_whole = context_.target.arch == Arch::X86_64 && context_.target.has_masked_memory &&
                   words->getType()->getPrimitiveSizeInBits() == 512 && bytes->getScalarSizeInBits() == 8;
-  llvm::Value* moved = words;
-  const llvm::APInt* constant = nullptr;
-  match(words, m_c_Add(m_Value(moved), m_APInt(constant)));
-  int64_t zero = constant ? constant->getSExtValue() : 0;
-  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
-  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
-  if (!is_whole || !call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return nullptr;
+  std::optional<RoundedWords> found = is_whole ? rounded_words(words) : std::nullopt;
+  if (!found) return nullptr;
+  int64_t zero = found->zero;
   constexpr auto kLess = llvm::CmpInst::FCMP_OLT, kMore = llvm::CmpInst::FCMP_OGT;
   auto within = [&](int64_t low, int64_t high) -> std::pair<llvm::Value*, llvm::Value*> {
-    llvm::Value* below = bounded_by(call->getArgOperand(0), kLess, static_cast<double>(high - zero));
+    llvm::Value* below = bounded_by(found->floats, kLess, static_cast<double>(high - zero));
     return {below, below ? bounded_by(below, kMore, static_cast<double>(low - zero)) : nullptr};
   };
   auto rounded = [&](llvm::Value* floats, int64_t added) {
@@ -210,21 +221,15 @@ static std::optional<Clamped> clamped(llvm::Value* value) {
 // The same for registers that are narrowed by packs, which saturate both ways and have pairs of words become
 // bytes by two of them: the lower bound, which is the least number of `narrow` or zero, need not be taken.
 llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* narrow) {
-  using namespace llvm::PatternMatch;
   const TargetInfo& target = context_.target;
   if (target.arch != Arch::X86_64 || target.has_masked_memory || !words->getType()->isVectorTy() ||
       words->getType()->getPrimitiveSizeInBits() != static_cast<unsigned>(target.register_bits()))
     return nullptr;
-  llvm::Value* moved = words;
-  const llvm::APInt* constant = nullptr;
-  match(words, m_c_Add(m_Value(moved), m_APInt(constant)));
-  int64_t zero = constant ? constant->getSExtValue() : 0;
-  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
-  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
   // Below zero the point would move what is beyond i32, its least number, to the largest ones.
-  if (zero < 0 || !call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return nullptr;
-  std::optional<Clamped> bounds = clamped(call->getArgOperand(0));
+  std::optional<RoundedWords> found = rounded_words(words);
+  std::optional<Clamped> bounds = found && found->zero >= 0 ? clamped(found->floats) : std::nullopt;
   if (!bounds) return nullptr;
+  int64_t zero = found->zero;
   double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);
   bool is_unsigned = least == 0 && most <= 255;
   if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && least == -128 && most <= 127)) return nullptr;
