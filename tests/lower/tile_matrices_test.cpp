@@ -49,7 +49,7 @@ void expect_tiles(const DotCase& c, Placement placement = Placement::AtEnd) {
 } // namespace
 
 TEST_CASE("tile matrices compute dots of all types they multiply", "[lower][tiles]") {
-  for (const Types& types : kProductTypes)
+  for (const Types& types : kMatrixTypes)
     for (bool constant : {true, false}) {
       DotCase c{types, 21, 48, 37, constant, tile_plan(types)};
       expect_tiles(c);
@@ -168,7 +168,7 @@ TEST_CASE("the cost model takes tile matrices where rows are many", "[lower][til
     return lower_text(DotCase{types, m, k, n, false}.text(), "sapphirerapids").kernels.back()->algorithm;
   };
   auto has_tiles = [](const std::string& text) { return text.find("tile_matrix") != std::string::npos; };
-  for (const Types& types : kProductTypes) {
+  for (const Types& types : kMatrixTypes) {
     INFO(types.lhs << " " << types.rhs);
     CHECK(has_tiles(algorithm(types, 128, 768, 768)));
     CHECK(has_tiles(algorithm(types, 49, 96, 32)));

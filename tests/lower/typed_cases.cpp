@@ -17,6 +17,8 @@ const Types kUnlikeBytes{"u8", "i8", "i32"}, kUnlikeBytesSwapped{"i8", "u8", "i3
     kI16Bytes{"i16", "i8", "i32"}, kBytesI16{"u8", "i16", "i32"}, kBf16{"bf16", "bf16", "f32"};
 const std::vector<Types> kProductTypes = {kUnlikeBytes, kUnlikeBytesSwapped, kSignedBytes, kUnsignedBytes,
                                           kI16,         kI16Bytes,           kBytesI16,    kBf16};
+const std::vector<Types> kMatrixTypes = {kUnlikeBytes, kUnlikeBytesSwapped, kSignedBytes, kUnsignedBytes,
+                                         kBf16};
 
 bool are_bytes(const Types& types) {
   auto is_byte = [](const std::string& dtype) { return dtype == "u8" || dtype == "i8"; };

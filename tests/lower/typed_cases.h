@@ -19,6 +19,7 @@ struct Types {
 extern const Types kUnlikeBytes, kUnlikeBytesSwapped, kSignedBytes, kUnsignedBytes, kI16, kI16Bytes,
     kBytesI16, kBf16;
 extern const std::vector<Types> kProductTypes; // all of them
+extern const std::vector<Types> kMatrixTypes;  // those that tile matrices have
 
 bool are_bytes(const Types& types); // both factors
 bool is_float_type(const std::string& dtype);
