@@ -16,7 +16,6 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
-#include "compiler/plan/product.h"
 #include "compiler/plan/winograd.h"
 
 #include <map>
@@ -25,7 +24,7 @@ namespace firn {
 namespace {
 
 bool is_bytes(Value value) {
-  return value.type().is_tensor() && (value.dtype() == DType::U8 || value.dtype() == DType::I8);
+  return value.type().is_tensor() && plan::is_byte(value.dtype());
 }
 
 class Widening {
@@ -40,7 +39,9 @@ public:
       instruction->set_operand(rows, widen(instruction->operand(rows)));
       changed = true;
     }
-    for (const auto& [value, converted] : order_) share(value, converted);
+    for (const auto& [value, converted] : order_)
+      if (!value.def->is(Opcode::Constant) && !value.def->is(Opcode::Parameter))
+        share_converted(value, converted);
     return changed;
   }
 
@@ -58,15 +59,7 @@ private:
   }
 
   bool gains(const Instruction& contraction) const {
-    const TargetInfo& target = *options_.target;
-    auto per_step = [&](const plan::Product& product) {
-      return plan::facts_of(product, target).instructions / product.k_group();
-    };
-    auto bytes = plan::choose_product(contraction, target, /*strict=*/false);
-    plan::Product pairs{ProductKind::Dot2, DType::I16, contraction.operand(1).dtype(), DType::I32};
-    double saved =
-        options_.winograd != plan::Winograd::Off ? plan::integer_winograd_products(contraction) : 1;
-    return bytes && saved * per_step(pairs) < per_step(*bytes);
+    return plan::gains_by_i16(contraction, *options_.target, options_.winograd != plan::Winograd::Off);
   }
 
   Value widen(Value value) {
@@ -110,23 +103,13 @@ private:
   Value moved(Instruction& movement) {
     std::vector<Value> operands;
     for (Value operand : movement.operands()) operands.push_back(widen(operand));
-    GraphBuilder builder(region_, behind(movement.result()));
+    GraphBuilder builder(*movement.parent(), behind(movement.result()));
     builder.set_location(movement.location());
     if (movement.is(Opcode::ReduceWindow))
       return builder.reduce_window(Opcode::Maximum, operands[0], movement.attributes().window(), operands[1]);
     Type type = movement.type();
     type.dtype = DType::I16;
     return builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
-  }
-
-  // Elementwise users of a value read it wide too: then it is stored once.
-  static void share(Value value, Value converted) {
-    if (value.def->is(Opcode::Constant) || value.def->is(Opcode::Parameter)) return;
-    std::vector<Instruction*> users;
-    for (Instruction* user : value.def->users())
-      if (user != converted.def && is_elementwise(user->opcode()) && user->parent() == value.def->parent())
-        users.push_back(user);
-    read_converted(value, converted, users);
   }
 
   Region& region_;

@@ -40,7 +40,8 @@ public:
       widen_product(*instruction);
       changed = true;
     }
-    for (const auto& [value, converted] : order_) share(value, converted);
+    for (const auto& [value, converted] : order_)
+      if (is_elementwise(value.def->opcode())) share_converted(value, converted);
     return changed;
   }
 
@@ -80,16 +81,6 @@ private:
     known->second = convert_behind(value, DType::F32);
     if (!constant_literal(value)) order_.push_back({value, known->second});
     return known->second;
-  }
-
-  // Elementwise users of a computed value read it wide too: then it is stored once.
-  static void share(Value value, Value converted) {
-    if (!is_elementwise(value.def->opcode())) return;
-    std::vector<Instruction*> users;
-    for (Instruction* user : value.def->users())
-      if (user != converted.def && is_elementwise(user->opcode()) && user->parent() == value.def->parent())
-        users.push_back(user);
-    read_converted(value, converted, users);
   }
 
   Region& region_;

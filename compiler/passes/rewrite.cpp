@@ -118,6 +118,14 @@ void read_converted(Value value, Value converted, const std::vector<Instruction*
       if (user->operand(i) == value) user->set_operand(i, back);
 }
 
+void share_converted(Value value, Value converted) {
+  std::vector<Instruction*> users;
+  for (Instruction* user : value.def->users())
+    if (user != converted.def && is_elementwise(user->opcode()) && user->parent() == value.def->parent())
+      users.push_back(user);
+  read_converted(value, converted, users);
+}
+
 void erase_if_dead(Instruction* instruction) {
   std::vector<Instruction*> pending = {instruction};
   std::unordered_set<Instruction*> erased;

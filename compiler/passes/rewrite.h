@@ -37,6 +37,8 @@ Value convert_behind(Value value, DType dtype);
 // Makes these users of the value read `converted` in its place, through a conversion back: then it is stored
 // in that type alone.
 void read_converted(Value value, Value converted, const std::vector<Instruction*>& users);
+// The same of all elementwise users of the value where it is computed.
+void share_converted(Value value, Value converted);
 // Erases the instruction if nothing uses it, and then its operands for the same reason, and so on.
 void erase_if_dead(Instruction* instruction);
 

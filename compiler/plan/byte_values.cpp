@@ -16,10 +16,6 @@ bool is_constant_within(const Literal& literal, ByteBounds bounds) {
   return true;
 }
 
-bool is_byte(DType dtype) {
-  return dtype == DType::U8 || dtype == DType::I8;
-}
-
 } // namespace
 
 ByteBounds bounds_of(DType byte) {

@@ -5,6 +5,10 @@
 
 namespace firn::plan {
 
+inline bool is_byte(DType dtype) {
+  return dtype == DType::U8 || dtype == DType::I8;
+}
+
 // The least and the largest number of some type.
 struct ByteBounds {
   int low = -128, high = 255; // of any byte

@@ -2,6 +2,7 @@
 #include "compiler/plan/product.h"
 
 #include "compiler/graph/scalar_ops.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
@@ -13,10 +14,6 @@ namespace {
 
 bool is_word_or_narrower(DType dtype) {
   return is_integer(dtype) && bit_width(dtype) >= 8 && bit_width(dtype) <= 32;
-}
-
-bool is_byte(DType dtype) {
-  return dtype == DType::U8 || dtype == DType::I8;
 }
 
 Factor factor_of(DType byte) {

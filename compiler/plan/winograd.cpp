@@ -27,8 +27,8 @@ std::optional<Product> product_of_points(const Instruction& convolution, const T
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   DType result = convolution.type().dtype;
   if (input.dtype == DType::F32 && filter.dtype == DType::F32 && result == DType::F32) return Product{};
-  bool are_bytes = filter.dtype == DType::I8 || filter.dtype == DType::U8;
-  if (input.dtype != DType::I16 || !are_bytes || result != DType::I32 || !lies_within(convolution.operand(0)))
+  if (input.dtype != DType::I16 || !is_byte(filter.dtype) || result != DType::I32 ||
+      !lies_within(convolution.operand(0)))
     return std::nullopt;
   Product product{ProductKind::Dot2, input.dtype, filter.dtype, result};
   // Four times a sum of the largest bytes has to fit.
@@ -385,7 +385,8 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
   return plans;
 }
 
-double integer_winograd_products(const Instruction& contraction) {
+// The part of a direct sum's products that is left where the algorithm is likely to be chosen; 1 elsewhere.
+static double integer_winograd_products(const Instruction& contraction) {
   constexpr int64_t kFewChannels = 16; // transforms take as long as products
   if (!contraction.is(Opcode::Convolution)) return 1;
   double left = 1;
@@ -398,6 +399,16 @@ double integer_winograd_products(const Instruction& contraction) {
   const Type& filter = contraction.operand(1).type();
   bool is_dense = contraction.attributes().integer("groups", 1) == 1;
   return is_dense && filter.dim(0) >= kFewChannels && filter.dim(1) >= kFewChannels ? left : 1;
+}
+
+bool gains_by_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd) {
+  auto per_step = [&](const Product& product) {
+    return facts_of(product, target).instructions / product.k_group();
+  };
+  auto bytes = choose_product(contraction, target, /*strict=*/false);
+  const Product pairs{ProductKind::Dot2, DType::I16, DType::I8, DType::I32};
+  double left = may_use_winograd ? integer_winograd_products(contraction) : 1;
+  return bytes && left * per_step(pairs) < per_step(*bytes);
 }
 
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,

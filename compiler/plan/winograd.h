@@ -58,7 +58,7 @@ struct WinogradGeometry {
 
   int points() const { return height.inputs() * width.inputs(); }
   bool is_integer() const { return product.accumulator == DType::I32; }
-  int input_bytes() const { return is_integer() ? 2 : 4; } // of an element of V
+  int input_bytes() const { return bit_width(product.lhs) / 8; } // of an element of V
   int64_t channel_pairs() const { return (channels + 1) / 2; }
   // Bits that sums have more than those of the direct sum.
   int sum_bits() const { return height.filter_bits + width.filter_bits; }
@@ -103,9 +103,9 @@ struct WinogradRequest {
 // be stored as bf16; or taps of 1 or 3 and bytes, of which those of the input come as i16.
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 
-// The part of a direct sum's products that is left where a contraction of bytes is one for which the
-// algorithm is likely to be chosen; 1 for others.
-double integer_winograd_products(const Instruction& contraction);
+// Whether a contraction of bytes takes less time where the factors of its rows come as i16: as pairs, or by
+// the algorithm if that is allowed and likely to be chosen.
+bool gains_by_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd);
 
 // What a plan is for the convolution `computed`; nothing if the algorithm does not apply, or not in those
 // sizes.

@@ -81,7 +81,7 @@ void emit_planned(LoweringContext& context, const Instruction& instruction,
 
 // Of V, and of factors in U.
 static kernel::Scalar factor_of(const plan::WinogradGeometry& g) {
-  return g.is_integer() ? kernel::Scalar::I16 : kernel::Scalar::F32;
+  return memory_scalar(g.product.lhs);
 }
 
 // The kernel that transforms the inputs of all batches, and where they lie.
@@ -130,8 +130,7 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   buffers.inputs =
       g.apart ? maker.parameter(*transformed, factor_of(g), g.batches * g.input_scratch(), false, "inputs")
               : maker.scratch(factor_of(g), g.input_scratch(), "inputs");
-  kernel::Scalar sum = g.is_integer() ? kernel::Scalar::I32 : kernel::Scalar::F32;
-  buffers.products = maker.scratch(sum, g.product_scratch(), "products");
+  buffers.products = maker.scratch(memory_scalar(g.product.accumulator), g.product_scratch(), "products");
   if (g.is_integer()) buffers.filters = maker.scratch(factor_of(g), g.filter_scratch(), "filters");
   maker.kernel().algorithm = g.name();
   auto direct = computed.geometry(g.product, /*by_lines=*/false);

@@ -31,8 +31,8 @@ std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, i
 WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradGeometry& plan,
                              const ContractionBinding& binding, int inputs, int products)
     : b_(builder), plan_(plan), binding_(binding), inputs_(inputs),
-      products_(products), factor_{plan.is_integer() ? Scalar::I16 : Scalar::F32, plan.lanes},
-      sum_{plan.is_integer() ? Scalar::I32 : Scalar::F32, plan.lanes}, block_vectors_(plan.batch) {
+      products_(products), factor_{memory_scalar(plan.product.lhs), plan.lanes},
+      sum_{memory_scalar(plan.product.accumulator), plan.lanes}, block_vectors_(plan.batch) {
   int64_t elements = static_cast<int64_t>(plan.points()) * plan.lanes;
   sum_tile_ = builder.add_scratch("tile", sum_.scalar, elements);
   factor_tile_ =
