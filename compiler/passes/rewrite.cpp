@@ -113,9 +113,13 @@ void read_converted(Value value, Value converted, const std::vector<Instruction*
   if (users.empty()) return;
   GraphBuilder builder(*converted.def->parent(), behind(converted));
   Value back = builder.convert(converted, value.dtype());
-  for (Instruction* user : users)
+  for (Instruction* user : users) {
+    bool converts = user->is(Opcode::Convert) && user->type().dtype != converted.dtype() &&
+                    user->type().dtype != DType::String;
     for (int i = 0; i < user->num_operands(); ++i)
-      if (user->operand(i) == value) user->set_operand(i, back);
+      if (user->operand(i) == value) user->set_operand(i, converts ? converted : back);
+  }
+  erase_if_dead(back.def);
 }
 
 void share_converted(Value value, Value converted) {

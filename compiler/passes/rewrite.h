@@ -34,8 +34,8 @@ void replace_instruction(Instruction& instruction, Value value);
 Instruction* behind(Value value);
 // The value in another type, for all that uses it: a conversion behind it, of a constant another constant.
 Value convert_behind(Value value, DType dtype);
-// Makes these users of the value read `converted` in its place, through a conversion back: then it is stored
-// in that type alone.
+// Makes these users of the value read `converted` in its place, which holds the same numbers, through a
+// conversion back where they are none: then it is stored in that type alone.
 void read_converted(Value value, Value converted, const std::vector<Instruction*>& users);
 // The same of all elementwise users of the value where it is computed.
 void share_converted(Value value, Value converted);
