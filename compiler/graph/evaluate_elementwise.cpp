@@ -263,6 +263,21 @@ bool clamp(const ElementOp& op, const WideElements& low, const WideElements& x, 
   return apply(minimum, second, n, out);
 }
 
+// Numbers of f32 and narrower have exact products in f64, but a sum that is rounded twice would not be the
+// nearest.
+bool multiply_add(DType dtype, const WideElements& lhs, const WideElements& rhs, const WideElements& addend,
+                  int64_t n, std::vector<double>& out) {
+  if (lhs.domain != Domain::Real) return false;
+  auto at = [&](size_t i) {
+    double x = lhs.real[i], y = rhs.real[i], z = addend.real[i];
+    if (dtype == DType::F64) return std::fma(x, y, z);
+    return static_cast<double>(
+        std::fmaf(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z)));
+  };
+  for (size_t i = 0; i < static_cast<size_t>(n); ++i) out[i] = at(i);
+  return true;
+}
+
 bool select(const WideElements& condition, const WideElements& on_true, const WideElements& on_false,
             int64_t n, WideElements& out) {
   for (int64_t i = 0; i < n; ++i)
@@ -287,6 +302,8 @@ bool compute(const ElementOp& op, const WideElements* const* operands, int64_t n
   }
   case OpClass::Ternary:
     if (op.opcode == Opcode::Clamp) return clamp(op, a, *operands[1], *operands[2], n, out);
+    if (op.opcode == Opcode::MultiplyAdd)
+      return multiply_add(op.operand, a, *operands[1], *operands[2], n, out.real);
     if (a.domain != Domain::Integer || operands[1]->domain != operands[2]->domain) return false;
     return select(a, *operands[1], *operands[2], n, out);
   default: return false;

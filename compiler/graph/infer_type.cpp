@@ -84,6 +84,12 @@ Expected<TypeRules::Types> TypeRules::elementwise() {
   return Types{*result};
 }
 
+Expected<TypeRules::Types> TypeRules::multiply_add() {
+  auto types = elementwise();
+  if (types && !is_float(type(0).dtype)) return error("operand is " + type(0).to_string() + ", wants floats");
+  return types;
+}
+
 Expected<TypeRules::Types> TypeRules::predicate() {
   auto result = common_type(0);
   if (!result) return result.error();

@@ -22,6 +22,7 @@ private:
   Expected<Types> infer();
 
   Expected<Types> elementwise();
+  Expected<Types> multiply_add();
   Expected<Types> predicate();
   Expected<Types> compare();
   Expected<Types> convert();

@@ -54,6 +54,8 @@ constexpr PassStep kSteps[] = {
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},
     {"fuse-spatial-sums", true, "behind form-depthwise-chains, which looks for plain convolutions"},
+    {"fuse-multiply-adds,eliminate-dead-code", true,
+     "behind whatever looks for products and sums, inside fusions"},
     {"schedule-instructions", true, "when it is known which results are in memory: those of fusions"},
     {"plan-kernels", true, "when all kernels have their form"},
 };

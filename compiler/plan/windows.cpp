@@ -77,7 +77,8 @@ int64_t epilogue_constants(const Instruction& instruction) {
     case Opcode::Multiply:
     case Opcode::Maximum:
     case Opcode::Minimum: count += 1; break;
-    case Opcode::Clamp: count += 2; break;
+    case Opcode::Clamp:
+    case Opcode::MultiplyAdd: count += 2; break;
     default: break;
     }
   }

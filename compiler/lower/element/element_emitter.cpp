@@ -167,6 +167,7 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
   case Opcode::Compare:
     return scalar_ops::compare(scalars, instruction.attributes().word("direction"), dtype, x[0], x[1]);
   case Opcode::Select: return builder_.select(x[0], x[1], x[2]);
+  case Opcode::MultiplyAdd: return scalar_ops::rounded(scalars, dtype, scalars.fma(x[0], x[1], x[2]));
   case Opcode::Clamp:
     if (is_checked_clamp(instruction) && builder_.status() >= 0) {
       auto beyond = [&](kernel::Predicate predicate, kernel::Register bound) {
