@@ -1,6 +1,7 @@
 // y = (conv(x) - mean) / sqrt(variance + epsilon) * gamma + beta, as one convolution.
 #include "compiler/quantize/prepare.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn::quantize {
@@ -83,12 +84,16 @@ bool fold_into(Model& model, int number, const Affine& affine, const std::string
 
 } // namespace
 
-void fold_batch_norms(Model& model) {
+void fold_batch_norms(Model& model, const std::vector<std::string>& keep) {
+  auto is_kept = [&](const wire::NodeProto& node) {
+    return std::count(keep.begin(), keep.end(), node.name()) ||
+           std::count(keep.begin(), keep.end(), node.output(0));
+  };
   std::set<int> folded;
   for (int i = 0; i < model.graph().node_size(); ++i) {
     const wire::NodeProto& node = model.graph().node(i);
     auto affine = affine_of(model, node);
-    if (!affine) continue;
+    if (!affine || is_kept(node)) continue;
     int made = model.producer(node.input(0));
     if (made >= 0 && model.is_only_for(node.input(0), i) &&
         fold_into(model, made, *affine, std::string(node.output(0))))

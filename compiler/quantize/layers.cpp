@@ -126,6 +126,18 @@ private:
     return layer;
   }
 
+  const wire::NodeProto* dequantization_of_constant(const std::string& value) const {
+    int made = model_.producer(value);
+    bool is_one =
+        made >= 0 && is_operator(nodes_[made], "DequantizeLinear") && model_.constant(nodes_[made].input(0));
+    return is_one ? &nodes_[made] : nullptr;
+  }
+  bool is_matrix_of_bytes(const wire::NodeProto& dequantization) const {
+    LiteralRef integers = model_.constant(dequantization.input(0));
+    return bit_width(integers->dtype()) == 8 && integers->dims().size() == 2 &&
+           int_attribute(dequantization, "block_size", 0) == 0;
+  }
+
   std::optional<Layer> product(int number) const {
     const wire::NodeProto& node = nodes_[number];
     if (node.input_size() != 2 || model_.constant(node.input(0))) return std::nullopt;
@@ -134,8 +146,11 @@ private:
     layer.channel_axis = -1;
     LiteralRef weight = model_.constant(node.input(1));
     if (!weight) {
-      layer.activations = {0, 1};
-      return layer;
+      // Weights that are integers in the file stay what they are; kernels want those of other widths in floats.
+      const wire::NodeProto* made = dequantization_of_constant(node.input(1));
+      if (!made) layer.activations = {0, 1};
+      bool computes = !made || is_matrix_of_bytes(*made);
+      return computes ? std::optional(layer) : std::nullopt;
     }
     if (weight->dtype() != DType::F32 || weight->dims().size() < 2 || weight->num_elements() == 0)
       return std::nullopt;

@@ -82,6 +82,7 @@ Expected<Model> Model::read(const std::string& path) {
   model.index();
   for (const auto& [name, producer] : model.producers_) model.names_.insert(name);
   for (const auto& [name, readers] : model.readers_) model.names_.insert(name);
+  for (const auto& input : model.graph().input()) model.names_.insert(input.name());
   return model;
 }
 
@@ -208,6 +209,20 @@ int64_t Model::constant_bytes() const {
     if (used.count(name) && literal->dtype() != DType::String)
       bytes += static_cast<int64_t>(literal->bytes().size());
   return bytes;
+}
+
+std::string Model::encode_node(const wire::NodeProto& node) const {
+  wire::ModelProto proto;
+  proto.set_ir_version(loaded_.proto->ir_version());
+  *proto.mutable_opset_import() = loaded_.proto->opset_import();
+  *proto.mutable_graph()->add_node() = node;
+  for (const std::string& output : node.output()) proto.mutable_graph()->add_output()->set_name(output);
+  std::set<std::string> read;
+  onnx::add_reads(node, read);
+  for (const std::string& name : read)
+    if (LiteralRef literal = constant(name))
+      write_tensor(name, *literal, *proto.mutable_graph()->add_initializer());
+  return proto.SerializeAsString();
 }
 
 Result Model::write(const std::string& path) const {

@@ -44,6 +44,8 @@ public:
   // Read by that one node alone, and no output of the graph.
   bool is_only_for(const std::string& value, int node) const;
 
+  // The node alone as a model in the wire format, over those of its operands that are constants.
+  std::string encode_node(const wire::NodeProto& node) const;
   // Writes the model with all constants that something reads; inputs that are constants are inputs no more.
   Result write(const std::string& path) const;
   // The bytes of those constants.

@@ -5,6 +5,7 @@
 #include "compiler/quantize/describe.h"
 #include "compiler/quantize/prepare.h"
 #include "compiler/quantize/smooth.h"
+#include "compiler/quantize/weights.h"
 #include "compiler/quantize/write.h"
 
 #include <algorithm>
@@ -21,6 +22,9 @@ Expected<double> predicted_cycles(const std::string& path, const Sample& sample,
 
 // Why a layer cannot be quantised on these activations; empty: it can.
 std::string hindrance(const Model& model, const Layer& layer, const Statistics& statistics) {
+  if (layer.weight >= 0)
+    if (std::string why = hindrance_of(*model.constant(operand(model, layer, layer.weight))); !why.empty())
+      return why;
   for (int number : layer.activations) {
     const std::string& name = operand(model, layer, number);
     if (!statistics.has(name)) return "its input '" + name + "' is no f32";
@@ -29,9 +33,11 @@ std::string hindrance(const Model& model, const Layer& layer, const Statistics& 
   return "";
 }
 
-Diagnostic nothing_to_quantise() {
-  return model_error(
-      "there is nothing to quantise: no convolution or product of f32 by constants whose input varies");
+Diagnostic nothing_to_quantise(const std::vector<Layer>& left_out = {}) {
+  std::string message =
+      "there is nothing to quantise: no convolution or product of f32 by constants whose input varies";
+  if (!left_out.empty()) message += " ('" + left_out[0].name + "': " + left_out[0].reason + ")";
+  return model_error(message);
 }
 
 Result check_inputs_vary(const Model& model, const std::vector<Layer>& layers, const Statistics& statistics) {
@@ -141,7 +147,7 @@ Expected<Chosen> choose_all(const Calibrated& calibrated, const std::vector<Samp
   }
   bool computes =
       std::any_of(taken.begin(), taken.end(), [](const Layer& layer) { return !layer.activations.empty(); });
-  if (!computes) return nothing_to_quantise();
+  if (!computes) return nothing_to_quantise(left_out);
   progress("choosing ranges for " + std::to_string(taken.size()) + " layers");
   Plan plan = make_plan(calibrated.model, taken);
   auto trial = Trial::make(calibrated.model, plan, engine, folder + "/trial.onnx");
@@ -220,7 +226,8 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   if (!cycles) return cycles.error();
   report.float_cycles = *cycles;
   if (Result raised = raise_opset(*model); !raised) return raised.error();
-  fold_batch_norms(*model);
+  fold_constants(*model);
+  fold_batch_norms(*model, options.keep);
   progress("running the model on " + std::to_string(samples.size()) + " samples");
   auto calibrated = calibrate(std::move(*model), samples, options, engine, folder);
   if (!calibrated) return calibrated.error();

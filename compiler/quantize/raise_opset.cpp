@@ -38,6 +38,7 @@ public:
     if (from_ < 10 && op == "Slice") return slice(node);
     if (from_ < 11 && op == "Clip") return clip(node);
     if (from_ < 11 && op == "Pad") return pad(node);
+    if (from_ < 11 && op == "Scatter") return node.set_op_type("ScatterElements"), Result();
     if (from_ < 12 && op == "Dropout") return dropout(node);
     if (op == "Squeeze" || op == "Unsqueeze" || op == "ReduceSum")
       return ints_to_input(node, "axes", 1), Result();

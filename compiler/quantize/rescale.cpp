@@ -70,10 +70,37 @@ bool is_f32(const LiteralRef& literal) {
   return literal && literal->dtype() == DType::F32;
 }
 
+// Whether a convolution that makes or reads the value says that it has two dims of places.
+bool is_image_of_two_dims(const Model& model, std::string value) {
+  auto convolves = [&](int number) {
+    if (number < 0) return false;
+    const wire::NodeProto& node = model.graph().node(number);
+    if ((!is_operator(node, "Conv") && !is_operator(node, "ConvTranspose")) || node.input_size() < 2)
+      return false;
+    LiteralRef weight = model.constant(node.input(1));
+    return weight && weight->dims().size() == 4;
+  };
+  const std::vector<int>& readers = model.readers(value);
+  if (std::any_of(readers.begin(), readers.end(), convolves)) return true;
+  for (int i = 0; i < kFarthest; ++i) {
+    int made = model.producer(value);
+    if (convolves(made)) return true;
+    if (made < 0) return false;
+    const wire::NodeProto& node = model.graph().node(made);
+    auto inputs = variable_inputs(model, node);
+    bool keeps_rank = is_elementwise_of_one(model, node) || keeps_factors(node) || is_operator(node, "Mul") ||
+                      is_operator(node, "Add");
+    if (!keeps_rank || inputs.empty()) return false;
+    value = inputs[0];
+  }
+  return false;
+}
+
 } // namespace
 
 std::optional<Rescale> Rescale::find(const Model& model, const std::string& value, int axis,
                                      int64_t channels) {
+  if (axis == 1 && !is_image_of_two_dims(model, value)) return std::nullopt;
   Rescale rescale(model, value, channels);
   rescale.is_image_ = axis == 1;
   if (!rescale.multiply_readers(value, axis == 1)) return std::nullopt;
@@ -136,7 +163,7 @@ bool Rescale::is_channel_constant(const std::string& name, bool is_image) const 
   if (!is_f32(literal) || literal->num_elements() != channels_) return false;
   size_t behind = is_image ? 3 : 1; // dims from the channels on
   const auto& dims = literal->dims();
-  return dims.size() >= behind && dims[dims.size() - behind] == channels_;
+  return dims.size() >= behind && (!is_image || dims.size() <= 4) && dims[dims.size() - behind] == channels_;
 }
 
 bool Rescale::divide_maker(const std::string& value, bool is_image) {
@@ -146,7 +173,8 @@ bool Rescale::divide_maker(const std::string& value, bool is_image) {
   if (node.output_size() != 1) return false;
   if (is_operator(node, "Mul")) return divide_product(made, is_image);
   if (is_operator(node, "Add")) return divide_sum(made, is_image);
-  if (keeps_factors(node) && (is_image || !is_operator(node, "MaxPool")))
+  bool mixes_channels = !is_image && (is_operator(node, "MaxPool") || is_operator(node, "AveragePool"));
+  if (keeps_factors(node) && !mixes_channels)
     return model_->is_only_for(node.input(0), made) && divide_maker(node.input(0), is_image);
   if (is_operator(node, "LayerNormalization") && !is_image) {
     for (int i = 1; i < node.input_size(); ++i) {

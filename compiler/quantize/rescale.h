@@ -9,7 +9,8 @@ namespace firn::quantize {
 // A value whose channels can be divided by factors.
 class Rescale {
 public:
-  // `axis` of channels: 1, or -1 for the last. Nothing if a reader cannot multiply.
+  // `axis` of channels: 1 of images of two dims, or -1 for the last. Nothing if a reader cannot multiply, or
+  // the value is not known to be such an image.
   static std::optional<Rescale> find(const Model& model, const std::string& value, int axis,
                                      int64_t channels);
 

@@ -9,6 +9,7 @@ namespace firn::quantize {
 namespace {
 
 constexpr int kHighest = 127;
+constexpr float kLeastScale = FLT_MIN * (1 << 24); // whose product with an activation's is a normal number
 
 struct Channels {
   int64_t outer = 1, count = 1, inner = 1;
@@ -73,6 +74,16 @@ private:
 
 } // namespace
 
+std::string hindrance_of(const Literal& weight) {
+  float largest = 0;
+  for (float value : weight.data<float>()) {
+    if (!std::isfinite(value)) return "its weights are not all finite";
+    largest = std::max(largest, std::fabs(value));
+  }
+  bool is_lost = largest > 0 && largest < kLeastScale * kHighest;
+  return is_lost ? "its weights are too small for a scale of f32" : "";
+}
+
 QuantizedWeight quantize_weight(const Literal& weight, int axis) {
   Channels by = channels_of(weight.dims(), axis);
   std::span<const float> data = weight.data<float>();
@@ -81,7 +92,7 @@ QuantizedWeight quantize_weight(const Literal& weight, int axis) {
                                           axis < 0 ? std::vector<int64_t>() : std::vector<int64_t>{by.count});
   float largest = 0;
   for (float value : data) largest = std::max(largest, std::fabs(value));
-  const float least = std::max(std::ldexp(largest, -20) / kHighest, std::ldexp(FLT_MIN, 24));
+  const float least = std::max(std::ldexp(largest, -20) / kHighest, kLeastScale);
   for (int64_t c = 0; c < by.count; ++c) {
     float scale = ChannelScale(data, by, c).best(least);
     scales->mutable_data<float>()[static_cast<size_t>(c)] = scale;

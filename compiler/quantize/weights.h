@@ -3,6 +3,8 @@
 
 #include "compiler/graph/literal.h"
 
+#include <string>
+
 namespace firn::quantize {
 
 struct QuantizedWeight {
@@ -11,6 +13,8 @@ struct QuantizedWeight {
   int axis = -1;       // -1: one scale
 };
 
+// Why weights cannot be held as such integers; empty: they can.
+std::string hindrance_of(const Literal& weight);
 // f32 weights; the scale of each channel is the one of least squared error.
 QuantizedWeight quantize_weight(const Literal& weight, int axis);
 // What the integers stand for, computed as DequantizeLinear does.

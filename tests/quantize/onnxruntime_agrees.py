@@ -14,6 +14,17 @@ from sample_models import MODELS, draw, npy, read_npy, stacked, write, write_sam
 from tool import check, expect, finish, temporary_folder
 
 
+def multiplies_bytes():
+    """Whether ONNX Runtime's integer products are exact here: on CPUs of x86 that multiply no groups of bytes, two products
+    of u8 and s8 saturate together."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            text = info.read()
+    except OSError:
+        return True
+    return "avx" not in text or "vnni" in text
+
+
 def session(path, level):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
@@ -33,7 +44,10 @@ def check_model(name, make, activations):
     expect(["run", quantised, "--input", "x=" + input_, "--output-dir", f"{name}/firn"], 0)
     ours = np.array(read_npy(f"{name}/firn/y.npy"), np.float32).reshape(exact.shape)
     # Sums in another order may round to the neighbouring step; with optimisations it computes in integers itself.
-    for level, most in ((onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, .01), (onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, .05)):
+    levels = [(onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, .01)]
+    if multiplies_bytes():
+        levels.append((onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, .05))
+    for level, most in levels:
         found, = session(quantised, level).run(None, {"x": x})
         error = np.linalg.norm(found - ours) / np.linalg.norm(exact)
         check(error <= most, f"{name} {activations} at {level}: ONNX Runtime differs from Firn by {error}, wanted at most {most}")
