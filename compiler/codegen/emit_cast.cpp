@@ -130,15 +130,32 @@ static llvm::Value* rounded_by_conversion(llvm::Value* whole, llvm::Type* intege
   return rounds && fits ? call->getArgOperand(0) : nullptr;
 }
 
-// The other one of the values of which `extreme` is the least or the largest, if one is `bound`.
-static llvm::Value* bounded_by(llvm::Value* extreme, llvm::CmpInst::Predicate order, double bound) {
-  auto* select = llvm::dyn_cast<llvm::SelectInst>(extreme);
-  auto* compare = select ? llvm::dyn_cast<llvm::FCmpInst>(select->getCondition()) : nullptr;
-  bool fits = compare && compare->getPredicate() == order &&
-              compare->getOperand(0) == select->getTrueValue() &&
-              compare->getOperand(1) == select->getFalseValue() &&
-              llvm::PatternMatch::match(select->getTrueValue(), llvm::PatternMatch::m_SpecificFP(bound));
-  return fits ? select->getFalseValue() : nullptr;
+// A value that is kept below `high` after it was kept above `low`, which a NaN becomes, and what it was
+// before.
+struct Clamped {
+  llvm::Value* number = nullptr;
+  llvm::Value* above = nullptr; // kept above `low` alone
+  double low = 0, high = 0;
+};
+static std::optional<Clamped> clamped(llvm::Value* value) {
+  // The operands of a minimum or maximum, the one that is left if either is NaN last.
+  auto extreme = [](llvm::Value* of,
+                    llvm::CmpInst::Predicate order) -> std::pair<llvm::Value*, llvm::Value*> {
+    auto* select = llvm::dyn_cast<llvm::SelectInst>(of);
+    auto* compare = select ? llvm::dyn_cast<llvm::FCmpInst>(select->getCondition()) : nullptr;
+    bool fits = compare && compare->getPredicate() == order &&
+                compare->getOperand(0) == select->getTrueValue() &&
+                compare->getOperand(1) == select->getFalseValue();
+    if (!fits) return {};
+    return {select->getTrueValue(), select->getFalseValue()};
+  };
+  using namespace llvm::PatternMatch;
+  const llvm::APFloat *low = nullptr, *high = nullptr;
+  auto [most, above] = extreme(value, llvm::CmpInst::FCMP_OLT);
+  if (!most || !match(most, m_APFloat(high))) return std::nullopt;
+  auto [number, least] = extreme(above, llvm::CmpInst::FCMP_OGT);
+  if (!number || !match(least, m_APFloat(low))) return std::nullopt;
+  return Clamped{number, above, low->convertToDouble(), high->convertToDouble()};
 }
 
 // Integers of 32 bits that were rounded from floats and, from there, moved by a zero point.
@@ -166,10 +183,10 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
   std::optional<RoundedWords> found = is_whole ? rounded_words(words) : std::nullopt;
   if (!found) return nullptr;
   int64_t zero = found->zero;
-  constexpr auto kLess = llvm::CmpInst::FCMP_OLT, kMore = llvm::CmpInst::FCMP_OGT;
-  auto within = [&](int64_t low, int64_t high) -> std::pair<llvm::Value*, llvm::Value*> {
-    llvm::Value* below = bounded_by(found->floats, kLess, static_cast<double>(high - zero));
-    return {below, below ? bounded_by(below, kMore, static_cast<double>(low - zero)) : nullptr};
+  std::optional<Clamped> bounds = clamped(found->floats);
+  if (!bounds) return nullptr;
+  auto within = [&](int64_t low, int64_t high) {
+    return bounds->low == static_cast<double>(low - zero) && bounds->high == static_cast<double>(high - zero);
   };
   auto rounded = [&](llvm::Value* floats, int64_t added) {
     constexpr int kRoundAsSet = 4;
@@ -182,40 +199,20 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
     return ir_.CreateBinaryIntrinsic(least, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
   };
   // From 0 to 255 before the zero point, which then moves bytes.
-  if (auto [below, number] = within(zero, zero + 255); number) {
-    llvm::Value* unmoved = ir_.CreateTrunc(limited(llvm::Intrinsic::umin, rounded(below, 0), 255), bytes);
+  if (within(zero, zero + 255)) {
+    llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, 0), 255);
+    llvm::Value* unmoved = ir_.CreateTrunc(whole, bytes);
     return zero == 0 ? unmoved : ir_.CreateAdd(unmoved, llvm::ConstantInt::getSigned(bytes, zero));
   }
   if (zero < 0) return nullptr;
-  if (auto [below, number] = within(0, 255); number)
-    return ir_.CreateTrunc(limited(llvm::Intrinsic::umin, rounded(below, zero), 255), bytes);
-  auto [below, number] = within(-128, 127);
-  if (!number) return nullptr;
+  if (within(0, 255))
+    return ir_.CreateTrunc(limited(llvm::Intrinsic::umin, rounded(bounds->above, zero), 255), bytes);
+  if (!within(-128, 127)) return nullptr;
+  llvm::Value* number = bounds->number;
   llvm::Value* most = llvm::ConstantFP::get(number->getType(), static_cast<double>(127 - zero));
   llvm::Value* floats = ir_.CreateSelect(ir_.CreateFCmpOLT(most, number), most, number);
   llvm::Value* above = limited(llvm::Intrinsic::smax, rounded(floats, zero), -128);
   return ir_.CreateTrunc(limited(llvm::Intrinsic::smin, above, 127), bytes);
-}
-
-// A value that is kept below `high` after it has been kept above `low`, and what it was before.
-struct Clamped {
-  llvm::Value* number = nullptr;
-  double low = 0, high = 0;
-};
-static std::optional<Clamped> clamped(llvm::Value* value) {
-  Clamped found;
-  auto unbounded = [](llvm::Value* extreme, llvm::CmpInst::Predicate order, double& bound) -> llvm::Value* {
-    const llvm::APFloat* constant = nullptr;
-    auto* select = llvm::dyn_cast<llvm::SelectInst>(extreme);
-    if (!select ||
-        !llvm::PatternMatch::match(select->getTrueValue(), llvm::PatternMatch::m_APFloat(constant)))
-      return nullptr;
-    bound = constant->convertToDouble();
-    return bounded_by(extreme, order, bound);
-  };
-  llvm::Value* above = unbounded(value, llvm::CmpInst::FCMP_OLT, found.high);
-  found.number = above ? unbounded(above, llvm::CmpInst::FCMP_OGT, found.low) : nullptr;
-  return found.number ? std::optional(found) : std::nullopt;
 }
 
 // The same for registers that are narrowed by packs, which saturate both ways and have pairs of words become

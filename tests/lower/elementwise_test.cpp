@@ -81,6 +81,25 @@ TEST_CASE("floats are quantised to the nearest integer between bounds, ties to e
     }
 }
 
+TEST_CASE("no number is quantised to the least integer, in vectors and behind them", "[lower]") {
+  for (const char* offset : {"0", "3", "131"})
+    for (int n : {1, 67}) {
+      std::string dims = "[" + std::to_string(n) + "]", f = "f32" + dims;
+      auto splat = [&](const std::string& name, const std::string& number) {
+        return "%" + name + "s = constant [" + number + "] : f32[] %" + name + " = broadcast_in_dim %" +
+               name + "s {dims = []} : " + f + " ";
+      };
+      std::string body = "%m = sqrt %p : " + f + " %n = round_nearest_even %m : " + f + " " +
+                         splat("o", offset) + "%a = add %n, %o : " + f + " " + splat("l", "0") +
+                         splat("t", "255") + "%b = clamp %l, %a, %t : " + f +
+                         " %q = convert %b {to = u8} : u8" + dims;
+      expect_lowered("%x: " + f,
+                     "%r = fusion %x {kind = elementwise} region (%p: " + f + ") { " + body +
+                         " return %q } : u8" + dims,
+                     "u8" + dims, {.tolerance = 0, .ranges = {{"x", {-9e4, 9e4}}}});
+    }
+}
+
 TEST_CASE("what is quantised for its rounding alone stays a float", "[lower]") {
   struct Case {
     std::string dtype, low, high, offset, zero_point;

@@ -72,8 +72,8 @@ std::optional<QuantisedForm> quantised_form(const Instruction& convert,
 }
 
 kernel::Register QuantisedForm::emit(KernelScalars& scalars, kernel::Register value, DType to) const {
-  value = scalar_ops::clamp(scalars, DType::F32, scalars.constant(value, low - offset), value,
-                            scalars.constant(value, high - offset));
+  value = scalars.max_fast(value, scalars.constant(value, low - offset)); // which a NaN becomes
+  value = scalars.min_fast(scalars.constant(value, high - offset), value);
   kernel::Register whole = scalars.to_int(scalars.round(value), 32);
   if (offset != 0) whole = scalars.iadd(whole, scalars.integer(whole, static_cast<int64_t>(offset)));
   return scalars.resize_int(whole, bit_width(to), true);

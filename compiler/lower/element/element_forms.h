@@ -18,7 +18,8 @@ Value erf_beside_one(const Instruction& add);
 std::pair<Value, double> scaled_value(Value product);
 
 // convert(clamp(low, round(x) + offset, high)) between whole numbers, as floats are quantised. The bounds may
-// come first: then the conversion is the next thing to the rounding, and CPUs do both at once.
+// come first: then the conversion is the next thing to the rounding, and CPUs do both at once. A NaN gives
+// the low bound.
 struct QuantisedForm {
   Value x; // f32
   double low = 0, high = 0, offset = 0;
