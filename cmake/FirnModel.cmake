@@ -4,7 +4,7 @@
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [CUSTOM_OP domain:name=symbol[:bytes] ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b|other ...] [HOT name=value[,name=value] ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [PRECISION f32|bf16] [WEIGHT_TYPE bf16|i8|i4] [WEIGHTS embed|init] [THREADS <n>]
-#     [QUANTIZE DATA <folder> [BUDGET <relative error>]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
+#     [QUANTIZE DATA <folder> [BUDGET <relative error>] [LINK <file> ...]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
 # The library's header is "<target>.h". The compiler is the executable FIRN_EXECUTABLE if that is set, else the target
@@ -105,30 +105,67 @@ function(_firn_is_generated path directory result)
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
 
-# Makes the model in 8-bit integers with the build, by QUANTIZE's words: DATA <folder> [BUDGET <number>]. Sets `result` to
-# its path.
-function(_firn_quantize call compiler model folder words result)
-  cmake_parse_arguments(arg "" "DATA;BUDGET" "" ${words})
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_DATA)
+# Sets `result` to those of `options` (further arguments), `--option value` or `--option=value`, that say what the model
+# leaves open: they hold when it is quantised too.
+function(_firn_select_model_options result)
+  set(taken "dim|max|shape|length|const|custom-op|value|state|text-pieces")
+  set(selected "")
+  set(takes_next FALSE)
+  foreach(word IN LISTS ARGN)
+    if(takes_next OR word MATCHES "^--(${taken})=")
+      list(APPEND selected "${word}")
+      set(takes_next FALSE)
+    elseif(word MATCHES "^--(${taken})$")
+      list(APPEND selected "${word}")
+      set(takes_next TRUE)
+    endif()
+  endforeach()
+  set(${result} "${selected}" PARENT_SCOPE)
+endfunction()
+
+# Stops at what is no relative error.
+function(_firn_check_error call budget)
+  if(NOT budget MATCHES "^([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?$" OR NOT CMAKE_MATCH_1 MATCHES "[1-9]")
+    _firn_refuse("${call}" "QUANTIZE BUDGET ${budget}: wanted a relative error, a number above 0 such as 0.05")
+  endif()
+endfunction()
+
+# Makes the model in 8-bit integers with the build, by QUANTIZE's words: DATA <folder> [BUDGET <number>] [LINK <file> ...].
+# `options` say what the model leaves open, `files` are those that they name. Sets `result` to its path.
+function(_firn_quantize call compiler model folder words options files result)
+  cmake_parse_arguments(arg "" "DATA;BUDGET" "LINK" ${words})
+  if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES OR NOT arg_DATA)
     list(JOIN words " " words)
-    _firn_refuse("${call}" "QUANTIZE ${words}: wanted DATA <folder> [BUDGET <relative error>]")
+    _firn_refuse("${call}" "QUANTIZE ${words}: wanted DATA <folder> [BUDGET <relative error>] [LINK <file> ...]")
   endif()
   get_filename_component(data "${arg_DATA}" ABSOLUTE)
   if(NOT IS_DIRECTORY "${data}")
     _firn_refuse("${call}" "QUANTIZE DATA '${data}' is not a folder")
   endif()
-  set(options --data "${data}")
+  list(APPEND options --data "${data}")
   if(DEFINED arg_BUDGET)
+    _firn_check_error("${call}" "${arg_BUDGET}")
     list(APPEND options --budget "${arg_BUDGET}")
   endif()
+  foreach(file IN LISTS arg_LINK)
+    get_filename_component(file "${file}" ABSOLUTE)
+    _firn_check_exists("${call}" LINK "${file}")
+    list(APPEND options --link "${file}")
+    list(APPEND files "${file}")
+  endforeach()
   get_filename_component(name "${model}" NAME_WE)
   set(quantized "${folder}/${name}.int8.onnx")
+  # A list of the samples stands for those that are gone, which nothing else is newer for.
   file(GLOB_RECURSE samples CONFIGURE_DEPENDS "${data}/*")
+  set(sample_list "${folder}/${name}.samples.txt")
+  list(JOIN samples "\n" lines)
+  file(CONFIGURE OUTPUT "${sample_list}" CONTENT "@lines@\n" @ONLY)
   add_custom_command(
     OUTPUT "${quantized}"
     BYPRODUCTS "${folder}/${name}.int8.html"
-    COMMAND "${compiler}" quantize "${model}" -o "${quantized}" --quiet ${options}
-    DEPENDS "${model}" "${compiler}" ${samples}
+    COMMAND "${compiler}" quantize "${model}" -o "${quantized}" --depfile "${quantized}.d" --quiet ${options}
+    DEPENDS "${model}" "${compiler}" "${sample_list}" ${samples} ${files}
+    DEPFILE "${quantized}.d"
     COMMENT "Quantising model ${name}"
     VERBATIM)
   set(${result} "${quantized}" PARENT_SCOPE)
@@ -277,7 +314,8 @@ function(firn_add_library target)
   set(stem "${folder}/${target}")
   file(MAKE_DIRECTORY "${folder}")
   if(DEFINED arg_QUANTIZE)
-    _firn_quantize("${call}" "${compiler}" "${model}" "${folder}" "${arg_QUANTIZE}" model)
+    _firn_select_model_options(open ${options})
+    _firn_quantize("${call}" "${compiler}" "${model}" "${folder}" "${arg_QUANTIZE}" "${open}" "${constant_files}" model)
   endif()
   add_custom_command(
     OUTPUT "${stem}.o" "${stem}.h" "${stem}.json"

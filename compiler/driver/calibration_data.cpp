@@ -23,8 +23,15 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
   return paths;
 }
 
-// The first extent of a type such as "f32[1,3,224,224]", where it is a number.
-std::optional<int64_t> first_extent(const std::string& type) {
+// The first extent of an input: what the options say, else that of its type, such as "f32[1,3,224,224]".
+// Nothing where it is no number.
+std::optional<int64_t> first_extent(const onnx::ValueFacts& input, const onnx::ImportOptions& import) {
+  auto shape = import.shapes.find(input.name);
+  if (shape != import.shapes.end())
+    return shape->second.empty() ? std::nullopt : std::optional(shape->second[0]);
+  if (!input.dims.empty())
+    if (auto dim = import.dims.find(input.dims[0]); dim != import.dims.end()) return dim->second;
+  const std::string& type = input.type;
   size_t open = type.find('[');
   int64_t value = 0;
   if (open == type.npos) return std::nullopt;
@@ -44,10 +51,27 @@ LiteralRef rows_of(const LiteralRef& all, int64_t begin, int64_t count) {
   return rows;
 }
 
+// The facts with inputs that the options fix, and states, as if an initializer gave them their values: data
+// may leave them out.
+onnx::ModelFacts with_given_inputs(onnx::ModelFacts facts, const onnx::ImportOptions& import) {
+  for (onnx::ValueFacts& input : facts.inputs)
+    input.has_initializer |= import.is_fixed(input.name) || import.is_state(input.name);
+  return facts;
+}
+
+// What is wrong with data is never the model's fault, and is said with the path.
+Diagnostic in_data(const std::string& path, Diagnostic reason) {
+  reason.fault = Fault::Usage;
+  if (reason.message.find(path) == std::string::npos)
+    reason.message = "calibration data '" + path + "': " + reason.message;
+  return reason;
+}
+
 class Reader {
 public:
-  explicit Reader(const onnx::ModelFacts& facts) : facts_(facts) {
-    for (const onnx::ValueFacts& input : facts.inputs)
+  Reader(const onnx::ModelFacts& facts, const onnx::ImportOptions& import)
+      : facts_(with_given_inputs(facts, import)), import_(import) {
+    for (const onnx::ValueFacts& input : facts_.inputs)
       if (!input.has_initializer) required_.push_back(&input);
   }
 
@@ -63,9 +87,8 @@ private:
   Result add_folder(const fs::path& folder, bool is_outer) {
     if (fs::exists(folder / "input_0.pb")) {
       auto stored = onnx::read_stored_inputs(folder.string(), facts_);
-      if (!stored) return stored.error();
-      samples_.push_back({folder.string(), std::move(stored->tensors), std::move(stored->lengths)});
-      return {};
+      if (!stored) return in_data(folder.string(), stored.error());
+      return add({folder.string(), std::move(stored->tensors), std::move(stored->lengths)});
     }
     std::vector<fs::path> files;
     for (const fs::path& path : sorted_entries(folder)) {
@@ -98,16 +121,17 @@ private:
 
   Result add(Sample sample) {
     for (const onnx::ValueFacts* input : required_)
-      if (!sample.tensors.count(input->name))
+      if (!sample.tensors.count(input->name) && !sample.lengths.count(input->name))
         return usage_error("'" + sample.name + "' has nothing for input '" + input->name + "' (" +
                            input->type + ")");
+    std::erase_if(sample.tensors, [&](const auto& tensor) { return import_.is_fixed(tensor.first); });
     samples_.push_back(std::move(sample));
     return {};
   }
 
   Result add_archive(const std::string& path) {
     auto arrays = read_npz(path);
-    if (!arrays) return arrays.error();
+    if (!arrays) return in_data(path, arrays.error());
     Sample sample{path, {}, {}};
     for (const auto& [name, array] : *arrays) {
       const onnx::ValueFacts* input = find_input(name);
@@ -128,12 +152,15 @@ private:
     if (!named && required_.size() != 1)
       return usage_error("'" + files[0].string() + "' could be for any of " + wanted() +
                          ": call files as inputs, in one folder for each sample, or write .npz files");
+    bool one_sample = named && std::any_of(files.begin(), files.end(), [&](const fs::path& path) {
+                        return required_.size() != 1 || find_input(path.stem().string()) != required_[0];
+                      });
     Sample whole{folder.string(), {}, {}};
     for (const fs::path& path : files) {
       const onnx::ValueFacts* input = named ? find_input(path.stem().string()) : required_[0];
       auto tensor = read_tensor(path.string(), input->type);
-      if (!tensor) return tensor.error();
-      if (named && required_.size() != 1)
+      if (!tensor) return in_data(path.string(), tensor.error());
+      if (one_sample)
         whole.tensors[input->name] = *tensor;
       else if (Result added = add_rows(path.string(), *input, *tensor); !added)
         return added;
@@ -143,8 +170,9 @@ private:
 
   // A tensor of more rows than the model takes is several samples.
   Result add_rows(const std::string& path, const onnx::ValueFacts& input, const LiteralRef& tensor) {
-    auto rows = first_extent(input.type);
-    if (tensor->dims().empty() || !rows || tensor->dims()[0] <= *rows || tensor->dims()[0] % *rows != 0)
+    auto rows = first_extent(input, import_);
+    if (tensor->dims().empty() || !rows || *rows < 1 || tensor->dims()[0] <= *rows ||
+        tensor->dims()[0] % *rows != 0)
       return add({path, {{input.name, tensor}}, {}});
     for (int64_t begin = 0; begin < tensor->dims()[0]; begin += *rows)
       if (Result added = add(
@@ -154,7 +182,8 @@ private:
     return {};
   }
 
-  const onnx::ModelFacts& facts_;
+  const onnx::ModelFacts facts_;
+  const onnx::ImportOptions& import_;
   std::vector<const onnx::ValueFacts*> required_;
   Samples samples_;
 };
@@ -175,15 +204,25 @@ Result check_finite(const Sample& sample) {
 
 } // namespace
 
-Expected<Samples> read_calibration_data(const std::string& folder, const onnx::ModelFacts& facts) {
+Expected<Samples> read_calibration_data(const std::string& folder, const onnx::ModelFacts& facts,
+                                        const onnx::ImportOptions& import) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
     return usage_error("--data '" + folder + "' is not a folder that can be read");
-  auto samples = Reader(facts).folder(folder);
+  auto samples = Reader(facts, import).folder(folder);
   if (!samples) return samples;
   for (const Sample& sample : *samples)
     if (Result finite = check_finite(sample); !finite) return finite.error();
   return samples;
+}
+
+std::vector<std::string> calibration_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error))
+    if (entry.is_regular_file(error)) files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 } // namespace firn::driver

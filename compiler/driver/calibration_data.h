@@ -11,9 +11,14 @@ namespace firn::driver {
 //   folders with INPUT.npy or INPUT.pb for every input, one sample each, or such files in the folder itself;
 //   .npz files with an array for every input, one sample each;
 //   .npy or .pb files for a model with one input, one sample each, or as many as fit along the first axis.
-// Errors name the file and what was wanted.
+// Inputs that `import` fixes are not read, those that it makes states may be left out. Errors name the file
+// and what was wanted.
 Expected<std::vector<quantize::Sample>> read_calibration_data(const std::string& folder,
-                                                              const onnx::ModelFacts& facts);
+                                                              const onnx::ModelFacts& facts,
+                                                              const onnx::ImportOptions& import);
+
+// The paths of all files below the folder, in order.
+std::vector<std::string> calibration_files(const std::string& folder);
 
 // NumPy's .npz archives of arrays that are stored, not deflated; by the array's name.
 Expected<std::map<std::string, LiteralRef>> read_npz(const std::string& path);

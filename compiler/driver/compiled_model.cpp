@@ -10,21 +10,22 @@
 namespace firn::driver {
 namespace {
 
-// Each takes an arena of its own.
-size_t most_at_once() {
-  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
+// Each takes an arena of its own. Functions of the program need not stand calls from several threads.
+size_t most_at_once(const CompileOptions& options) {
+  return !options.link.empty() ? 1 : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
 
 class CompiledModel final : public quantize::Executable {
 public:
-  CompiledModel(CompileOptions options, onnx::ModelFacts facts)
-      : options_(std::move(options)), facts_(std::move(facts)), pool_(most_at_once()) {}
+  CompiledModel(CompileOptions options, onnx::ModelFacts facts, std::set<std::string>& external_files)
+      : options_(std::move(options)), facts_(std::move(facts)), external_files_(external_files),
+        most_(most_at_once(options_)), pool_(most_) {}
 
   Result run(const std::vector<quantize::Run>& runs, const Take& take) override {
     for (size_t begin = 0, end = 0; begin < runs.size(); begin = end) {
       std::vector<Task> tasks;
       if (Result ready = load(*runs[begin].sample, given_for(runs[begin])); !ready) return ready;
-      for (; end < runs.size() && tasks.size() < most_at_once(); ++end) {
+      for (; end < runs.size() && tasks.size() < most_; ++end) {
         GivenInputs given = given_for(runs[end]);
         if (!is_compiled_for(*runs[end].sample, given)) break;
         tasks.push_back({runners_.at(tasks.size()).get(), arguments_of(compilation_->module->main(), given),
@@ -33,7 +34,7 @@ public:
       const firn_executor executor = pool_.executor();
       executor.parallel_for(executor.context, tasks.size(), run_task, tasks.data());
       for (size_t i = 0; i < tasks.size(); ++i) {
-        if (!*tasks[i].results) return in_sample(*runs[begin + i].sample, tasks[i].results->error());
+        if (!*tasks[i].results) return run_failed(*runs[begin + i].sample, tasks[i].results->error());
         if (Result taken = take(begin + i, named(**tasks[i].results)); !taken) return taken;
       }
     }
@@ -79,6 +80,12 @@ private:
     return reason;
   }
 
+  // What compiled and does not run on a sample is no fault of the model.
+  static Diagnostic run_failed(const quantize::Sample& sample, Diagnostic reason) {
+    if (reason.fault == Fault::Model) reason.fault = Fault::Usage;
+    return in_sample(sample, std::move(reason));
+  }
+
   static std::map<std::string, std::vector<int64_t>> shapes_of(const GivenInputs& given) {
     std::map<std::string, std::vector<int64_t>> shapes;
     for (const auto& [name, tensor] : given) shapes[name] = tensor->dims();
@@ -106,6 +113,8 @@ private:
       return compile_in_memory(options, list);
     });
     if (!compilation_) return in_sample(sample, reasons.messages()[0]);
+    const std::vector<std::string>& external = compilation_->facts.external_files;
+    external_files_.insert(external.begin(), external.end());
     shapes_ = shapes_of(given), lengths_ = sample.lengths;
     fixed_.clear();
     for (const auto& [name, value] : options.import.constants)
@@ -119,24 +128,27 @@ private:
     auto runner = ObjectRunner::create(*compilation_);
     if (!runner) return runner.error();
     runners_.push_back(std::move(*runner));
-    while (runners_.size() < most_at_once()) runners_.push_back(runners_[0]->make_twin());
+    while (runners_.size() < most_) runners_.push_back(runners_[0]->make_twin());
     return {};
   }
 
   CompileOptions options_;
   onnx::ModelFacts facts_;
+  std::set<std::string>& external_files_;
   std::map<std::string, std::vector<int64_t>> shapes_;
   std::map<std::string, int64_t> lengths_;
   GivenInputs fixed_; // inputs whose values the model was compiled for
   std::unique_ptr<Compilation> compilation_;
   std::vector<std::unique_ptr<ObjectRunner>> runners_; // twins of the first; none: it was only compiled
+  const size_t most_;                                  // runs at the same time
   ThreadPool pool_;
 };
 
 } // namespace
 
-std::unique_ptr<quantize::Executable> compiled_model(CompileOptions options, onnx::ModelFacts facts) {
-  return std::make_unique<CompiledModel>(std::move(options), std::move(facts));
+std::unique_ptr<quantize::Executable> compiled_model(CompileOptions options, onnx::ModelFacts facts,
+                                                     std::set<std::string>& external_files) {
+  return std::make_unique<CompiledModel>(std::move(options), std::move(facts), external_files);
 }
 
 } // namespace firn::driver

@@ -1,6 +1,7 @@
 // The quantiser with compiled code as its engine.
 #include "compiler/driver/quantize.h"
 
+#include "compiler/artifact/depfile.h"
 #include "compiler/driver/calibration_data.h"
 #include "compiler/driver/compiled_model.h"
 #include "compiler/driver/runs_here.h"
@@ -15,33 +16,80 @@ std::string replace_extension(const std::string& path, const std::string& extens
   return (path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path) + extension;
 }
 
+// Whether files can be put there: said before the work, and before one of them is written.
+Result check_writable(const std::vector<std::string>& paths) {
+  OutputSet probe; // nothing of it stays
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    if (auto staged = probe.stage(path); !staged) return staged.error();
+  }
+  return {};
+}
+
+// Initializers become constants of the quantised model: options that take them for inputs have nothing there
+// to speak of.
+Result check_initializers(const onnx::ModelFacts& facts, const onnx::ImportOptions& import) {
+  if (import.initializers_are_inputs)
+    return usage_error("--initializers-are-inputs has no effect on the quantised model, in which all "
+                       "initializers are constants");
+  for (const onnx::ValueFacts& input : facts.inputs) {
+    bool is_fixed = import.is_fixed(input.name);
+    if (input.has_initializer && (is_fixed || import.is_state(input.name)))
+      return usage_error(std::string(is_fixed ? "--const" : "--state") + " '" + input.name +
+                         "': the input has an initializer, which is a constant of the quantised model; "
+                         "wanted an input without one");
+  }
+  return {};
+}
+
+Result write_rule(const QuantizeOptions& options, const std::set<std::string>& external_files,
+                  const std::string& output, const std::string& page) {
+  if (options.depfile.empty()) return {};
+  std::vector<std::string> inputs{options.compile.model};
+  inputs.insert(inputs.end(), external_files.begin(), external_files.end());
+  for (std::string& file : calibration_files(options.data)) inputs.push_back(std::move(file));
+  inputs.insert(inputs.end(), options.compile.link.begin(), options.compile.link.end());
+  auto rule = artifact::write_depfile({output, page}, inputs);
+  return rule ? write_file(options.depfile, *rule) : rule.error();
+}
+
 } // namespace
 
-std::optional<std::string> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics) {
+std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), std::nullopt; };
   const std::string& model = options.compile.model;
   auto facts = onnx::inspect_onnx(model);
   if (!facts) return failed(facts.error());
   if (Result runs = check_runs_here(options.compile); !runs) return failed(runs.error());
-  auto samples = read_calibration_data(options.data, *facts);
+  if (Result usable = check_initializers(*facts, options.compile.import); !usable)
+    return failed(usable.error());
+  std::string output = options.output.empty() ? replace_extension(model, ".int8.onnx") : options.output;
+  std::string page = options.report.empty() ? replace_extension(output, ".html") : options.report;
+  if (Result writable = check_writable({output, page, options.depfile}); !writable)
+    return failed(writable.error());
+  auto samples = read_calibration_data(options.data, *facts, options.compile.import);
   if (!samples) return failed(samples.error());
   auto folder = TemporaryFolder::make();
   if (!folder) return failed(folder.error());
+  std::set<std::string> external_files;
   quantize::Engine engine = [&](const std::string& path) -> Expected<std::unique_ptr<quantize::Executable>> {
     auto read = onnx::inspect_onnx(path);
     if (!read) return read.error();
     CompileOptions compile = options.compile;
     compile.model = path;
-    return compiled_model(std::move(compile), std::move(*read));
+    return compiled_model(std::move(compile), std::move(*read), external_files);
   };
-  std::string output = options.output.empty() ? replace_extension(model, ".int8.onnx") : options.output;
-  auto report =
-      quantize::quantize(model, output, folder->path(), *samples, options.quantize, engine, options.progress);
+  quantize::Options asked = options.quantize;
+  for (const auto& [past, present] : options.compile.import.states) asked.states.insert(past);
+  auto report = quantize::quantize(model, output, folder->path(), *samples, asked, engine, options.progress);
   if (!report) return failed(report.error());
-  std::string page = options.report.empty() ? replace_extension(output, ".html") : options.report;
   if (Result written = write_file(page, quantize::report_html(*report)); !written)
     return failed(written.error());
-  return quantize::report_text(*report);
+  if (Result written = write_rule(options, external_files, output, page); !written)
+    return failed(written.error());
+  QuantizedModel quantised{quantize::report_text(*report), {}};
+  if (report->misses_budget()) quantised.warnings.push_back(quantize::missed_budget_text(*report));
+  return quantised;
 }
 
 } // namespace firn::driver

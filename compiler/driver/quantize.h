@@ -10,12 +10,17 @@ struct QuantizeOptions {
   CompileOptions compile;   // for the code that is run on the data
   std::string data, output; // output empty: MODEL.int8.onnx
   std::string report;       // HTML page; empty: beside the output
+  std::string depfile;      // rule for make and ninja; empty: none
   quantize::Options quantize;
   std::function<void(const std::string& phase)> progress;
 };
 
-// Writes the model and the page. The report as text; nothing, with the reasons in `diagnostics`, if that
-// failed.
-std::optional<std::string> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics);
+struct QuantizedModel {
+  std::string report;                // as text
+  std::vector<std::string> warnings; // about the model
+};
+
+// Writes the model and the page. Nothing, with the reasons in `diagnostics`, if that failed.
+std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics);
 
 } // namespace firn::driver

@@ -12,7 +12,8 @@ std::string number_text(const char* format, double value) {
   return text;
 }
 
-LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& planned, bool has_harm) {
+LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& planned,
+                     ActivationType activations, bool has_harm) {
   LayerReport row;
   row.name = planned.layer.name;
   row.op = model.graph().node(planned.layer.node).op_type();
@@ -26,16 +27,20 @@ LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& p
   row.reason = planned.layer.reason;
   if (planned.precision != Precision::Narrow && row.reason.empty())
     row.reason = "for the budget: alone it costs " + number_text("%.2g", row.harm);
+  // A table that is looked up has no activations: it is in bytes whatever these are.
+  bool is_wide = activations == ActivationType::U16 && !planned.activations.empty();
+  if (is_wide && row.precision == Precision::Narrow) row.precision = Precision::Wide;
   return row;
 }
 
 } // namespace
 
 std::vector<LayerReport> describe_layers(const Model& model, const Plan& plan,
-                                         const std::vector<Layer>& left_out, bool has_harm) {
+                                         const std::vector<Layer>& left_out, ActivationType activations,
+                                         bool has_harm) {
   std::map<int, LayerReport> rows;
   for (const PlannedLayer& planned : plan.layers)
-    rows[planned.layer.node] = describe(model, plan, planned, has_harm);
+    rows[planned.layer.node] = describe(model, plan, planned, activations, has_harm);
   for (const Layer& layer : left_out) {
     LayerReport& row = rows[layer.node];
     row.name = layer.name;

@@ -6,9 +6,10 @@
 
 namespace firn::quantize {
 
-// Layers in the order of the graph; `left_out` are those that no plan has. `has_harm`: what each costs was
-// measured.
+// Layers in the order of the graph; `left_out` are those that no plan has. `activations`: what was asked for.
+// `has_harm`: what each costs was measured.
 std::vector<LayerReport> describe_layers(const Model& model, const Plan& plan,
-                                         const std::vector<Layer>& left_out, bool has_harm);
+                                         const std::vector<Layer>& left_out, ActivationType activations,
+                                         bool has_harm);
 
 } // namespace firn::quantize

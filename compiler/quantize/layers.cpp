@@ -146,7 +146,7 @@ private:
     layer.channel_axis = -1;
     LiteralRef weight = model_.constant(node.input(1));
     if (!weight) {
-      // Weights that are integers in the file stay what they are; kernels want those of other widths in floats.
+      // Weights that are integers in the file stay what they are; those of other widths meet floats.
       const wire::NodeProto* made = dequantization_of_constant(node.input(1));
       if (!made) layer.activations = {0, 1};
       bool computes = !made || is_matrix_of_bytes(*made);

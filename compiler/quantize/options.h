@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Options {
   ActivationType activations = ActivationType::U8;
   std::optional<double> budget;  // largest relative error of the outputs; none: all that can be is quantised
   std::vector<std::string> keep; // names of nodes that stay as they are
+  std::set<std::string> states;  // inputs that may be one constant, as runs start from one value
 };
 
 // One run's inputs by the names that a module has for them.

@@ -9,8 +9,8 @@ namespace firn::quantize {
 // operator whose meaning changed in a way that no rule here covers.
 Result raise_opset(Model& model);
 
-// Nodes of constants alone become constants, so that weights which exporters transpose or reshape are weights;
-// not those that widen integers (DequantizeLinear), nor what takes more bytes than it is made of.
+// Nodes of constants alone become constants, so that weights which exporters transpose or reshape are
+// weights; not those that widen integers (DequantizeLinear), nor what takes more bytes than it is made of.
 void fold_constants(Model& model);
 
 // Batch normalisations behind convolutions become their weights and biases, but for nodes to `keep`, by their

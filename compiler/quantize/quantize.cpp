@@ -20,6 +20,11 @@ Expected<double> predicted_cycles(const std::string& path, const Sample& sample,
   return (*executable)->predicted_cycles(sample);
 }
 
+bool is_input(const Model& model, const std::string& name) {
+  const auto& inputs = model.graph().input();
+  return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name() == name; });
+}
+
 // Why a layer cannot be quantised on these activations; empty: it can.
 std::string hindrance(const Model& model, const Layer& layer, const Statistics& statistics) {
   if (layer.weight >= 0)
@@ -27,7 +32,9 @@ std::string hindrance(const Model& model, const Layer& layer, const Statistics& 
       return why;
   for (int number : layer.activations) {
     const std::string& name = operand(model, layer, number);
-    if (!statistics.has(name)) return "its input '" + name + "' is no f32";
+    if (!statistics.has(name))
+      return is_input(model, name) ? "the calibration data gives no range in f32 for its input '" + name + "'"
+                                   : "its input '" + name + "' is no f32";
     if (statistics.is_constant(name)) return "its input '" + name + "' is constant on the calibration data";
   }
   return "";
@@ -40,9 +47,11 @@ Diagnostic nothing_to_quantise(const std::vector<Layer>& left_out = {}) {
   return model_error(message);
 }
 
-Result check_inputs_vary(const Model& model, const std::vector<Layer>& layers, const Statistics& statistics) {
+Result check_inputs_vary(const Model& model, const std::vector<Layer>& layers, const Statistics& statistics,
+                         const std::set<std::string>& states) {
   std::set<std::string> inputs;
-  for (const auto& input : model.graph().input()) inputs.insert(input.name());
+  for (const auto& input : model.graph().input())
+    if (!states.count(input.name())) inputs.insert(input.name());
   for (const Layer& layer : layers)
     for (int number : layer.activations)
       if (const std::string& name = operand(model, layer, number);
@@ -87,7 +96,8 @@ Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, 
   if (!calibration) return calibration.error();
   std::vector<Tensors> outputs;
   if (Result found = calibration->find_bounds(samples, &outputs); !found) return found.error();
-  if (Result vary = check_inputs_vary(model, *layers, calibration->all()); !vary) return vary.error();
+  if (Result vary = check_inputs_vary(model, *layers, calibration->all(), options.states); !vary)
+    return vary.error();
   if (smooth_activations(model, *layers, calibration->all()) > 0) {
     layers = find_layers(model, options.keep);
     calibration = Calibration::make(model, *layers, engine, folder + "/smooth.onnx");
@@ -242,7 +252,8 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   const std::vector<PlannedLayer>& layers = chosen->plan.layers;
   bool has_harm =
       std::any_of(layers.begin(), layers.end(), [](const PlannedLayer& planned) { return planned.harm > 0; });
-  report.layers = describe_layers(calibrated->model, chosen->plan, chosen->left_out, has_harm);
+  report.layers =
+      describe_layers(calibrated->model, chosen->plan, chosen->left_out, options.activations, has_harm);
   report.quantized_bytes = quantised->model.constant_bytes();
   report.quantized_cycles = quantised->cycles;
   return report;

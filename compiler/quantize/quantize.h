@@ -8,9 +8,9 @@ namespace firn::quantize {
 
 // What a layer became, for the report.
 struct LayerReport {
-  std::string name, op, rules; // rules: of the ranges of its activations
-  Precision precision = Precision::Narrow;
-  double local_error = 0, harm = 0; // relative; harm: of the outputs where it alone is quantised
+  std::string name, op, rules;             // rules: of the ranges of its activations
+  Precision precision = Precision::Narrow; // Wide also where 16-bit activations are what was asked for
+  double local_error = 0, harm = 0;        // relative; harm: of the outputs where it alone is quantised
   bool has_harm = false;
   std::string reason; // why it is not narrow
 };
@@ -24,6 +24,7 @@ struct Report {
   std::vector<LayerReport> layers;
   int64_t float_bytes = 0, quantized_bytes = 0;  // of constants
   double float_cycles = 0, quantized_cycles = 0; // of a run, predicted
+  bool misses_budget() const { return budget && !(error <= *budget); }
 };
 
 // Quantises `model_path` and writes `output_path`; `folder` holds what is tried on the way.
@@ -33,5 +34,7 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
 
 std::string report_text(const Report& report);
 std::string report_html(const Report& report);
+// What to say of a budget that is missed.
+std::string missed_budget_text(const Report& report);
 
 } // namespace firn::quantize

@@ -49,6 +49,7 @@ std::vector<std::pair<std::string, std::string>> summary(const Report& report) {
   rows.push_back({"error", error_text(report.error) + " of output '" + report.worst_output + "' on " +
                                std::to_string(report.samples) + " samples" +
                                (report.budget ? format(", budget %g", *report.budget) : "")});
+  if (report.misses_budget()) rows.push_back({"budget", missed_budget_text(report)});
   rows.push_back({"constants", format("%lld B -> %lld B (%.2f)", static_cast<long long>(report.float_bytes),
                                       static_cast<long long>(report.quantized_bytes),
                                       static_cast<double>(report.quantized_bytes) /
@@ -81,6 +82,11 @@ std::string cell(const std::string& text) {
 }
 
 } // namespace
+
+std::string missed_budget_text(const Report& report) {
+  return format("the budget of %g is missed: the error is %.4g", *report.budget, report.error) +
+         "; the model is written all the same";
+}
 
 std::string report_text(const Report& report) {
   std::string text = report.model + " -> " + report.output + "\n";

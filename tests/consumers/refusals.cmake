@@ -34,7 +34,15 @@ expect_refusal("CONST k"
   "${start}CONST k: wanted input=value, or input=file.npy or .pb")
 expect_refusal("CONST k=nowhere.npy" "nowhere.npy' does not exist")
 expect_refusal("QUANTIZE BUDGET 0.1"
-  "${start}QUANTIZE BUDGET 0.1: wanted DATA <folder> [BUDGET <relative error>]")
+  "${start}QUANTIZE BUDGET 0.1: wanted DATA <folder> [BUDGET <relative error>] [LINK <file> ...]")
+foreach(words IN ITEMS "DATA ../models/affine_data BUDGET" "DATA ../models/affine_data LINK" "DATA" "DATA a b")
+  expect_refusal("QUANTIZE ${words}" "${start}QUANTIZE ${words}: wanted DATA <folder> [BUDGET <relative error>] [LINK <file> ...]")
+endforeach()
+foreach(budget IN ITEMS lots 0 0.0e5 -1 1.5x . 5e)
+  expect_refusal("QUANTIZE DATA ../models/affine_data BUDGET ${budget}"
+    "${start}QUANTIZE BUDGET ${budget}: wanted a relative error, a number above 0 such as 0.05")
+endforeach()
+expect_refusal("QUANTIZE DATA ../models/affine_data LINK nowhere.c" "nowhere.c' does not exist")
 expect_refusal("QUANTIZE DATA nowhere" "nowhere' is not a folder")
 expect_refusal("STATE past"
   "${start}STATE past: wanted past=present, an input and the output that it is in the next run")

@@ -5,7 +5,7 @@ import os
 import re
 import struct
 
-from sample_models import MODELS, draw, embedding, npy, read_npy, write, write_samples
+from sample_models import MODELS, customised, draw, embedding, npy, read_npy, write, write_samples
 from tool import check, expect, finish, firn, temporary_folder, tensor
 
 # Layers, and the largest relative error on unseen data.
@@ -40,7 +40,8 @@ def check_model(name):
 
     if name in ACTIVATIONS:
         activations, limit = ACTIVATIONS[name]
-        expect(["quantize", path, "--data", data, "-o", name + "/other.onnx", "--activations", activations], 0)
+        expect(["quantize", path, "--data", data, "-o", name + "/other.onnx", "--activations", activations], 0,
+               f"0 of {layers} layers in int8, " if activations == "u16" else f" of {layers} layers in int8")
         error = relative_error(exact, outputs(name + "/other.onnx", name + "/other", dims))
         check(0 < error < limit, f"{name} on {activations}: the error is {error}, wanted below {limit}")
 
@@ -51,12 +52,18 @@ def check_same_bytes():
 
 
 def check_budget():
-    """A budget that 8 bits miss takes some layers out; the error that is reported holds it. One of almost nothing takes all."""
+    """A budget that 8 bits miss takes some layers out; the error that is reported holds it. One of almost nothing takes all, and it is
+    said where even that misses it."""
     done = expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--budget", "0.004"], 0, "in f32", "for the budget")
     found = re.search(r"error +([0-9.e-]+)", done.stdout)
-    check(found and float(found[1]) <= .004, f"the budget does not hold: {done.stdout}")
+    check(found and float(found[1]) <= .004 and "missed" not in done.stdout + done.stderr, f"the budget does not hold: {done.stdout}")
     check(os.path.exists("convolutional/model.int8.onnx") and os.path.exists("convolutional/model.int8.html"), "no output beside the model")
-    expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--budget", "1e-9"], 0, "0 of 6 layers in int8")
+    expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--budget", "1e-9"], 0, "0 of 6 layers in int8",
+           "the budget of 1e-09 is missed: the error is ")
+    done = expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--budget", "1e-9", "-q"], 0)
+    check("warning: the budget of 1e-09 is missed" in done.stderr and not done.stdout, f"--quiet hides a missed budget: {done.stderr}")
+    with open("convolutional/model.int8.html", encoding="utf-8") as page:
+        check("is missed" in page.read(), "the page does not say that the budget is missed")
 
 
 def check_few_channels():
@@ -64,6 +71,33 @@ def check_few_channels():
     done = expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data"], 0)
     row, = [line for line in done.stdout.splitlines() if line.startswith("conv1 ")]
     check((" f32 " in row) == ("faster in floats" in row), f"conv1 has no reason: {row}")
+
+
+def check_custom_operator():
+    """A function of the program computes between layers."""
+    model, dims = customised()
+    path = write("custom/model.onnx", model)
+    data = write_samples("custom/data", dims)
+    write("custom/scale.c", b"""#include <firn/custom_op.h>
+int32_t scale(const firn_custom_call* call) {
+  const firn_custom_tensor x = firn_custom_input(call, 0), y = firn_custom_output(call, 0);
+  for (int32_t i = 0; i < x.dims[0] * x.dims[1]; ++i) ((float*)y.data)[i] = 3 * ((const float*)x.data)[i];
+  return 0;
+}
+""")
+    options = ["--custom-op=com.acme:Scale=scale", "--value=s=f32[4,16]", "--link", "custom/scale.c"]
+    expect(["quantize", path, "--data", data, "-o", "custom/q.onnx", "--depfile", "custom/q.d", *options], 0, "2 of 2 layers in int8")
+    found = []
+    unseen = write("custom/unseen.npy", npy(dims, draw(dims, 1000)))
+    for each in (path, "custom/q.onnx"):
+        expect(["run", each, "--input", "x=" + unseen, "--output-dir", each + ".out", *options], 0)
+        found.append(read_npy(each + ".out/y.npy"))
+    error = relative_error(*found)
+    check(0 < error < .03, f"custom: the error on unseen data is {error}")
+    with open("custom/q.d", encoding="utf-8") as rule:
+        words = rule.read().replace("\\\n", " ").split()
+    check(words[:2] == ["custom/q.onnx", "custom/q.html:"] and
+          set(words[2:]) == {path, "custom/scale.c", *(f"{data}/{i:02d}.npy" for i in range(8))}, f"another rule: {words}")
 
 
 def check_keep():
@@ -109,6 +143,7 @@ def main():
         check_keep()
         check_old_opset()
         check_embedding()
+        check_custom_operator()
     finish()
 
 

@@ -3,7 +3,7 @@
 import os
 import struct
 
-from sample_models import MODELS, npy, write, write_samples
+from sample_models import MODELS, customised, gained, npy, write, write_samples
 from tool import check, expect, finish, graph, model, node, temporary_folder, tensor, value
 
 
@@ -41,6 +41,37 @@ def main():
         refused(2, "'broken/a.npz' is not a .npz file", data="broken")
         refused(2, "--keep frobnicate: the model has no node of that name", more=["--keep", "frobnicate"])
         refused(2, "none of u8, s8, u16", more=["--activations", "u4"])
+        refused(2, "'0' is no number above 0", more=["--budget", "0"])
+        for option in ("--depfile", "--report"):
+            refused(2, "/nowhere/", "No such file or directory", more=[option, "/nowhere/file"])
+        for narrow in ("--weight-type=i4", "--weight-type=i8", "--precision=bf16"):
+            refused(2, narrow + " does not go with 'firn quantize'", "at its own precision", more=[narrow])
+        refused(2, "--initializers-are-inputs has no effect on the quantised model", more=["--initializers-are-inputs"])
+
+        whole = tensor("x", dims, struct.pack("<96f", *[i * .1 for i in range(96)]))
+        write("cut/a.pb", whole[:-100])
+        refused(2, "cut/a.pb", data="cut")
+        write("cut_set/input_0.pb", whole[:-100])
+        refused(2, "cut_set/input_0.pb", data="cut_set")
+        for i in range(2):
+            write(f"many/input_{i}.pb", tensor("", dims, whole[-384:]))
+        refused(2, "calibration data 'many': got 2 stored inputs, the model has 1", data="many")
+        refused(2, "calibration data 'data/00.npy'", "batch = 4 is outside 1..3", more=["--dim", "batch=1..3"])
+        refused(2, "calibration data 'data/00.npy'", "dim 0 cannot be 4", more=["--dim", "batch=3"])
+
+        write("custom.onnx", customised()[0])
+        refused(2, "function 'scale': give the file that defines it, --link FILE", model="custom.onnx",
+                more=["--custom-op=com.acme:Scale=scale", "--value=s=f32[4,16]"])
+        write("gained.onnx", gained()[0])
+        write_samples("x", [2, 24])
+        refused(2, "could be for any of 'gain', 'past', 'x'", model="gained.onnx", data="x")
+        refused(2, "could be for any of 'gain', 'x'", model="gained.onnx", data="x", more=["--state=past=present"])
+        gain = tensor("gain", [6], struct.pack("<6f", *range(6)))
+        weight = tensor("w", [24, 6], struct.pack("<144f", *[i % 7 * .1 for i in range(144)]))
+        product = [node("MatMul", ["x", "w"], ["m"]), node("Add", ["m", "gain"], ["y"])]
+        write("held.onnx", model(graph(product, [value("x", [2, 24]), value("gain", [6])], [value("y", [2, 6])], [gain, weight])))
+        refused(2, "--const 'gain': the input has an initializer", model="held.onnx", data="x", more=["--const=gain=1,2,3,4,5,6"])
+        refused(2, "--state 'gain': the input has an initializer", model="held.onnx", data="x", more=["--state=gain=y"])
 
         write_samples("pairs", [2, 4])
         nothing = small("nothing.onnx", [node("Relu", ["x"], ["y"])])

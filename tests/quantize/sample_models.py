@@ -7,7 +7,7 @@ import sys
 SOURCE = os.path.abspath(sys.argv[2])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tool"))
 
-from tool import attribute, graph, model, node, num, tensor, value  # noqa: E402 (the path is set above)
+from tool import attribute, graph, model, msg, node, num, tensor, value  # noqa: E402 (the path is set above)
 from model_writer import ints  # noqa: E402
 
 
@@ -132,6 +132,26 @@ def stacked():
     w = Weights(6)
     nodes = [node("MatMul", ["x", w.add("w", [2, 6, 4], .3)], ["y"], name="product")]
     return model(graph(nodes, [value("x", [2, 5, 6])], [value("y", [2, 5, 4])], w.tensors)), [2, 5, 6]
+
+
+def gained():
+    """A product whose result is multiplied by an input and added to a state; x: f32[2,24], gain: f32[6], past: f32[2,6] -> y, present:
+    f32[2,6]."""
+    w = Weights(7)
+    nodes = [node("MatMul", ["x", w.add("w", [24, 6], .3)], ["m"], name="product"), node("Mul", ["m", "gain"], ["g"], name="gained"),
+             node("Add", ["g", "past"], ["present"], name="sum"), node("MatMul", ["present", w.add("v", [6, 6], .3)], ["y"], name="mix")]
+    inputs = [value("gain", [6]), value("past", [2, 6]), value("x", [2, 24])]
+    return model(graph(nodes, inputs, [value("y", [2, 6]), value("present", [2, 6])], w.tensors)), [2, 24]
+
+
+def customised():
+    """An operator of the program between two products; x: f32[4,24] -> y: f32[4,6]."""
+    w = Weights(8)
+    nodes = [node("MatMul", ["x", w.add("w1", [24, 16], .2)], ["m"], name="first"),
+             node("Scale", ["m"], ["s"], name="scale", domain="com.acme"),
+             node("MatMul", ["s", w.add("w2", [16, 6], .2)], ["y"], name="second")]
+    domain = msg(8, msg(1, "com.acme") + num(2, 1))
+    return model(graph(nodes, [value("x", [4, 24])], [value("y", [4, 6])], w.tensors), extra=domain), [4, 24]
 
 
 MODELS = {"convolutional": convolutional, "gated": gated, "perceptron": perceptron, "transformer": transformer}

@@ -96,8 +96,12 @@ OPT = {
 }
 QUANTIZE = {
     "--data": None, "-o": [("/nowhere/out", "No such file or directory")], "--report": None,
-    "--budget": [(bad, "") for bad in NUMBERS], "--activations": [("u4", "none of u8, s8, u16")],
+    "--budget": [(bad, "") for bad in NUMBERS + ("0",)], "--activations": [("u4", "none of u8, s8, u16")],
     "--keep": [("zz", "no node of that name")], "-q": None,
+    "--depfile": [("/nowhere/d", "No such file or directory")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
+    "--precision": [("f16", "none of f32, bf16"), ("bf16", "errors are those against the model at its own precision")],
+    "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
+    "--initializers-are-inputs": [(None, "all initializers are constants")],
 }
 REDUCE = {
     "--check": None, "--message": [("zz", "does not print 'zz'")], "-o": [("/nowhere/out", "No such file or directory")],

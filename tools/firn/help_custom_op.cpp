@@ -31,7 +31,7 @@ scale.c, for nodes com.acme:Scale with an attribute 'factor':
 
 DOMAIN:NAME=SYMBOL:64K gives each call 64 KiB of scratch memory, call->workspace. What the model's file does not say of
 the outputs' types, --value NAME=f32[1,8] does. In CMake: firn_add_library(... CUSTOM_OP com.acme:Scale=scale), and
-target_sources(... scale.c).
+target_sources(... scale.c); QUANTIZE wants LINK scale.c too, as it runs the model.
 )";
 }
 

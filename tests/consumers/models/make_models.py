@@ -4,6 +4,8 @@ affine.onnx: scores = relu(features * W + b), with W in the external file affine
 negate.onnx: y = -x, with a symbolic batch dimension, and data sets of two batches for it.
 sums.onnx: y = the sum of x over axes, which are an input; sums_axes.pb has a value for them.
 doubler.onnx: y = x + x, with names that are no identifiers.
+drift.onnx: h_next = scale(x * W) * gain + h by an operator of the program, of a batch of some rows, and a data set for it that
+has x and y = h_next * V alone.
 gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output; lstm_* alike.
 smooth.onnx: a 3x3 convolution large enough for Winograd's algorithm.
 words.onnx: words in lower case, their numbers and sums of the rows for these, a label with a mark, words of a sentence.
@@ -67,6 +69,29 @@ def sums():
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])])
     save(make_model(graph), "sums.onnx")
     save_tensor(np.array([0], np.int64), "axes", os.path.join(FOLDER, "sums_axes.pb"))
+
+
+def drift():
+    generator = np.random.default_rng(3)
+    w, v = (generator.uniform(-1, 1, dims).astype(np.float32) for dims in ((4, 6), (6, 3)))
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "W"], ["m"]),
+         helper.make_node("Scale", ["m"], ["s"], domain="com.acme"),
+         helper.make_node("Mul", ["s", "gain"], ["g"]),
+         helper.make_node("Add", ["g", "h"], ["h_next"]),
+         helper.make_node("MatMul", ["h_next", "V"], ["y"])],
+        "drift",
+        [tensor_info("x", ["batch", 4]), tensor_info("gain", [6]), tensor_info("h", ["batch", 6])],
+        [tensor_info("y", ["batch", 3]), tensor_info("h_next", ["batch", 6])],
+        [numpy_helper.from_array(w, "W"), numpy_helper.from_array(v, "V")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.acme", 1)]
+    save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "drift.onnx")
+    gain = np.array([1, 2, 3, .5, -1, 1], np.float32)
+    save_tensor(gain, "gain", os.path.join(FOLDER, "drift_gain.pb"))
+    x = generator.uniform(-1, 1, (2, 4)).astype(np.float32)
+    data = os.path.join(FOLDER, "drift_data", "test_data_set_0")
+    save_tensor(x, "x", os.path.join(data, "input_0.pb"))
+    save_tensor(2 * x @ w * gain @ v, "y", os.path.join(data, "output_0.pb"))
 
 
 def doubler():
@@ -171,6 +196,7 @@ def words():
 
 
 affine()
+drift()
 doubler()
 negate()
 sums()
