@@ -30,12 +30,46 @@
 #include "compiler/passes/rewrite.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <climits>
+#include <cmath>
 
 namespace firn {
 namespace {
 
 constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum that i32 holds
+
+// Between which magnitudes the elements of a constant expression lie that are not zero.
+struct Magnitudes {
+  double least = INFINITY, most = 0;
+  Magnitudes operator*(const Magnitudes& other) const { return {least * other.least, most * other.most}; }
+  Magnitudes operator+(const Magnitudes& other) const { return {0, most + other.most}; }
+  // f32 holds them, as normal numbers: what is multiplied with them becomes neither NaN nor zero.
+  bool are_finite() const { return most <= FLT_MAX; }
+  bool are_normal() const { return are_finite() && least >= FLT_MIN; }
+};
+
+std::optional<Magnitudes> magnitudes(Value value) {
+  if (const Literal* literal = constant_literal(value)) {
+    Magnitudes found;
+    for (int64_t i = 0; i < literal->num_elements(); ++i) {
+      double magnitude = std::abs(literal->get_double(i));
+      if (magnitude == 0) continue;
+      found.least = std::min(found.least, magnitude);
+      found.most = std::max(found.most, magnitude);
+    }
+    return found;
+  }
+  const Instruction& def = *value.def;
+  if (def.is(Opcode::Multiply) || def.is(Opcode::Add) || def.is(Opcode::Subtract)) {
+    auto lhs = magnitudes(def.operand(0)), rhs = magnitudes(def.operand(1));
+    if (!lhs || !rhs) return std::nullopt;
+    return def.is(Opcode::Multiply) ? *lhs * *rhs : *lhs + *rhs;
+  }
+  bool keeps = def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape) || def.is(Opcode::Convert) ||
+               def.is(Opcode::Negate);
+  return keeps ? magnitudes(def.operand(0)) : std::nullopt;
+}
 
 // A zero point or scale: one, or one for each index of a dim of the tensor.
 std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
@@ -251,11 +285,16 @@ private:
     return b_.pad(input, b_.convert(sides_[0].zero_point->source, input.dtype()), low, high);
   }
 
+  static bool overflows(Value lhs, Value rhs) {
+    auto left = magnitudes(lhs), right = magnitudes(rhs);
+    return left && right && !(*left * *right).are_finite();
+  }
+
   Value scaled(Value sum) {
     const auto &lhs = sides_[0].scale, &rhs = sides_[1].scale;
     if (!lhs && !rhs) return sum;
     if (!lhs || !rhs) return b_.op(Opcode::Multiply, {sum, lhs ? spread(*lhs, 0) : spread(*rhs, 1)});
-    if (lhs->dim >= 0 && rhs->dim >= 0)
+    if ((lhs->dim >= 0 && rhs->dim >= 0) || overflows(lhs->source, rhs->source))
       return b_.op(Opcode::Multiply, {b_.op(Opcode::Multiply, {sum, spread(*lhs, 0)}), spread(*rhs, 1)});
     int wide = lhs->dim >= 0 ? 0 : 1;
     ChannelValue both = wide == 0 ? *lhs : *rhs;
@@ -272,14 +311,22 @@ private:
 
 constexpr int kMostTerms = 8;
 
-// Whether a sum of products with constants can take one more factor in its constants.
-bool takes_factor(Value sum, int terms) {
-  if (is_constant_expression(sum)) return true;
+// Whether a sum of products with constants can take one more factor in its constants, which f32 holds then.
+bool takes_factor(Value sum, double factor, int terms) {
   const Instruction& def = *sum.def;
+  const Magnitudes by{std::abs(factor), std::abs(factor)};
+  if (is_constant_expression(sum)) {
+    auto found = magnitudes(sum);
+    return found && (*found * by).are_finite();
+  }
   if (def.is(Opcode::Multiply))
-    return is_constant_expression(def.operand(0)) || is_constant_expression(def.operand(1));
+    for (int i : {1, 0})
+      if (is_constant_expression(def.operand(i))) {
+        auto found = magnitudes(def.operand(i));
+        return found && (*found * by).are_normal();
+      }
   if (!def.is(Opcode::Add) || !has_one_use(sum) || terms > kMostTerms) return false;
-  return takes_factor(def.operand(0), 2 * terms) && takes_factor(def.operand(1), 2 * terms);
+  return takes_factor(def.operand(0), factor, 2 * terms) && takes_factor(def.operand(1), factor, 2 * terms);
 }
 
 Value times(GraphBuilder& builder, Value sum, double factor) {
@@ -315,7 +362,7 @@ Value multiply_by_inverse(Instruction& convert) {
   if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};
   GraphBuilder builder(*convert.parent(), &convert);
   double inverse = 1 / value->by.scale;
-  Value product = takes_factor(value->y, 1)
+  Value product = takes_factor(value->y, inverse, 1)
                       ? times(builder, value->y, inverse)
                       : builder.op(Opcode::Multiply, {value->y, builder.splat_like(value->y, inverse)});
   Quantized scaled = *value;

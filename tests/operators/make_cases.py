@@ -328,6 +328,57 @@ def quantized_layers():
     return m
 
 
+def quantized_tables():
+    """Tables of few bits, products of vectors, and zero points that are left out. Scales are powers of two."""
+    m, kind = Model("quantized_tables", **{"": 21}), onnx.TensorProto
+
+    def scales(*dims):
+        return (2.0 ** random.integers(-8, -4, dims)).astype(np.float32)
+
+    def constant(tensor):  # no output of the model: numpy has no integers of 4 bits
+        name = f"c{len(m.nodes)}"
+        m.nodes.append(helper.make_node("Constant", [], [name], value=tensor))
+        return name
+
+    def stored_in(dtype, dims, low, high):
+        return constant(helper.make_tensor("", dtype, dims, random.integers(low, high, dims).ravel()))
+
+    def floats(*dims):
+        return constant(numpy_helper.from_array(scales(*dims)))
+
+    rows, first = np.array([[3, 0], [-1, 2]]), np.array([1, -2], np.int32)
+    for bits, width in ((2, 9), (4, 18), (8, 36)):  # of u8: 36 elements in blocks of 16
+        for zeros in ([], [stored_in(kind.UINT8, [4, -(-3 * bits // 8)], 0, 256)]):
+            m.add("GatherBlockQuantized", [stored_in(kind.UINT8, [4, width], 0, 256), rows, floats(4, 3), *zeros], domain=CONTRIB,
+                  gather_axis=0, quantize_axis=1, block_size=16, bits=bits)
+    for dtype, low, high in ((kind.INT4, -8, 8), (kind.UINT4, 0, 16)):
+        for gather_axis, quantize_axis, dims, blocks in ((0, 1, [3, 20, 2], [3, 2, 2]), (2, 1, [3, 16, 4], [3, 1, 4]), (1, 0, [33, 2], [3, 2]),
+                                                         (0, 0, [40, 2], [3, 2])):
+            for zeros in ([], [stored_in(dtype, blocks, low, high)]):
+                m.add("GatherBlockQuantized", [stored_in(dtype, dims, low, high), first, floats(*blocks), *zeros], domain=CONTRIB,
+                      gather_axis=gather_axis, quantize_axis=quantize_axis, block_size=16)
+    m.add("MatMulNBits", [normal(3, 32), random.integers(0, 256, (5, 2, 8)).astype(np.uint8), scales(5, 2), None,
+                          random.integers(0, 2, 32).astype(np.int32)], domain=CONTRIB, K=32, N=5, bits=4, block_size=16)
+
+    def u8(*dims):
+        return random.integers(0, 256, dims).astype(np.uint8)
+    one, zero = np.array([0.25], np.float32), np.array([131], np.uint8)
+    vector, matrix, column = u8(6), u8(6, 5), u8(6)
+    square = u8(4, 6)
+    for a, b in ((vector, matrix), (square, column), (vector, column), (vector, u8(2, 6, 3))):
+        m.add("MatMulInteger", [a, b, zero, zero], domain="")
+        m.add("QLinearMatMul", [a, one, zero, b, one, zero, np.array([8], np.float32), zero], domain="")
+        m.add("MatMulIntegerToFloat", [a, b, one, one, zero, zero], domain=CONTRIB)
+    m.add("DynamicQuantizeMatMul", [normal(6), matrix, one, zero], domain=CONTRIB)
+    for op in ("QLinearLeakyRelu", "QLinearSigmoid"):
+        m.add(op, [matrix, np.array(2.0 ** -5, np.float32), None, np.array(2.0 ** -6, np.float32), np.array(3, np.uint8)], domain=CONTRIB)
+    m.add("QLinearSoftmax", [matrix, np.array(2.0 ** -5, np.float32), None, np.array(2.0 ** -8, np.float32), np.array(0, np.uint8)],
+          domain=CONTRIB, axis=-1, opset=13)
+    m.add("QLinearWhere", [matrix > 99, matrix, one, zero, u8(5), np.array([0.5], np.float32), np.array([9], np.uint8), one,
+                           np.array([30], np.uint8)], domain=CONTRIB)
+    return m
+
+
 def decoder(layers, heads, size, vocabulary, positions):
     """A transformer over tokens with caches, as GreedySearch wants its subgraph."""
     width, kind = heads * size, onnx.TensorProto
@@ -483,6 +534,6 @@ def crops():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention, quantized, quantized_layers, split_gelu, greedy_search, text, maps, signal, crops):
+for make in (features, linear_models, trees, fused, attention, quantized, quantized_layers, quantized_tables, split_gelu, greedy_search, text, maps, signal, crops):
     if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
         make().write(sys.argv[1])

@@ -6,6 +6,7 @@
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/quantization.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn::onnx {
@@ -24,22 +25,23 @@ Granularity read_granularity(NodeContext& node) {
   return by;
 }
 
-// A scale or zero point repeated `block` times along the axis, cut to x's extent.
+// The parameter of each block for all its elements along the axis, of which the extent is static.
 Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, int axis) {
-  size_t i = static_cast<size_t>(axis);
-  const std::vector<Dim>& dims = by.x.type().dims;
-  std::vector<Dim> blocks = parameter.type().dims;
-  auto extent = node.static_dims(by.x, "the quantised input");
-  if (!extent ||
-      !node.check(blocks[i].is_static() && blocks[i].value() == (dims[i].value() + by.block - 1) / by.block,
-                  "scale is " + parameter.type().to_string() + " for blocks of " + std::to_string(by.block) +
-                      " of " + by.x.type().to_string()))
+  const std::vector<Dim> dims = by.x.type().dims;
+  auto extent = node.static_dim(by.x, axis, "the quantised input");
+  if (!extent) return {};
+  std::vector<Dim> blocks = dims;
+  blocks[static_cast<size_t>(axis)] = Dim((*extent + by.block - 1) / by.block);
+  std::string found = parameter.type().to_string();
+  parameter = with_extents(node, parameter, blocks, /*stretches=*/true);
+  if (!parameter ||
+      !node.check(parameter.type().dims[static_cast<size_t>(axis)] == blocks[static_cast<size_t>(axis)] &&
+                      broadcast_dims(parameter.type().dims, blocks) == blocks,
+                  "scale is " + found + " for blocks of " + std::to_string(by.block) + " of " +
+                      by.x.type().to_string() + ", wants " +
+                      Type::tensor(parameter.dtype(), blocks).to_string()))
     return {};
-  std::vector<Dim> repeated = blocks, joined = blocks;
-  repeated.insert(repeated.begin() + axis + 1, Dim(by.block));
-  joined[i] = Dim(blocks[i].value() * by.block);
-  Value all = node.reshape(node.broadcast_to(node.unsqueeze(parameter, axis + 1), repeated), joined);
-  all = joined[i] == dims[i] ? all : node.slice_dim(all, axis, 0, dims[i].value());
+  Value all = repeated(node, parameter, axis, by.block, *extent);
   return all ? node.broadcast_to(all, dims) : all;
 }
 
@@ -84,6 +86,16 @@ bool is_zero(NodeContext& node, Value value) {
 }
 
 } // namespace
+
+Value repeated(NodeContext& node, Value x, int axis, int64_t count, int64_t extent) {
+  auto each = node.static_dim(x, axis, "what is repeated");
+  if (!each) return {};
+  std::vector<Dim> joined = x.type().dims, apart = joined;
+  apart.insert(apart.begin() + axis + 1, Dim(count));
+  joined[static_cast<size_t>(axis)] = Dim(*each * count);
+  Value all = node.reshape(node.broadcast_to(node.unsqueeze(x, axis + 1), apart), joined);
+  return *each * count == extent ? all : node.slice_dim(all, axis, 0, extent);
+}
 
 Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype) {
   if (!scaled) return {};
@@ -159,13 +171,50 @@ DynamicQuantization quantize_dynamically(NodeContext& node, Value x) {
   return {to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8), scale, zero_point};
 }
 
-Value by_row(NodeContext& node, Value parameter, Value x) {
-  if (!parameter || parameter.rank() != 1 || !x) return parameter;
-  if (x.rank() >= 2) parameter = with_extents(node, parameter, {x.type().dims.end()[-2]}, /*stretches=*/true);
-  bool fits = parameter && (parameter.type().dims[0] == Dim(1) || x.rank() < 2 ||
-                            parameter.type().dims[0] == x.type().dims.end()[-2]);
-  if (!node.check(fits, "a scale or zero point per row does not fit " + x.type().to_string())) return {};
-  return node.unsqueeze(parameter, 1);
+// A factor's parameter in a shape that broadcasts to it. It is one element, one per index of the dim that
+// lies 1 or 2 from the end, or has the factor's shape with 1 for the other one of these dims.
+static Value along_dim(NodeContext& node, Value parameter, Value factor, int from_end) {
+  if (!parameter || !factor || node.failed()) return {};
+  const Type type = parameter.type();
+  if (type.is_static() && type.num_elements() == 1) return node.reshape_to(parameter, {});
+  std::vector<Dim> dims(factor.rank() < 2 ? 1 : static_cast<size_t>(factor.rank()), Dim(1));
+  if (factor.rank() >= 2) {
+    std::copy(factor.type().dims.begin(), factor.type().dims.end(), dims.begin());
+    dims[dims.size() - static_cast<size_t>(3 - from_end)] = Dim(1);
+  }
+  if (type.rank() == 1 && from_end == 2 && factor.rank() >= 2) parameter = node.unsqueeze(parameter, 1);
+  parameter = with_extents(node, parameter, dims, /*stretches=*/true);
+  bool is_shaped = type.rank() == 1 || type.rank() == factor.rank();
+  if (!parameter || !node.check(is_shaped && broadcast_dims(parameter.type().dims, dims) == dims,
+                                "a scale or zero point is " + type.to_string() + " beside " +
+                                    factor.type().to_string() + ", wants one element" +
+                                    (factor.rank() < 2 ? ""
+                                     : from_end == 2   ? " or one per row"
+                                                       : " or one per column")))
+    return {};
+  return factor.rank() < 2 ? node.reshape(parameter, {}) : parameter;
+}
+
+Value by_row(NodeContext& node, Value parameter, Value a) {
+  return along_dim(node, parameter, a, 2);
+}
+Value by_column(NodeContext& node, Value parameter, Value b) {
+  return along_dim(node, parameter, b, 1);
+}
+
+// A product lacks the dim of a factor that is a vector.
+Value by_product_row(NodeContext& node, Value parameter, Value a, Value b) {
+  Value rows = by_row(node, parameter, a);
+  return rows && rows.rank() > 0 && b.rank() == 1 ? node.squeeze(rows, rows.rank() - 1) : rows;
+}
+Value by_product_column(NodeContext& node, Value parameter, Value a, Value b) {
+  Value columns = by_column(node, parameter, b);
+  return columns && columns.rank() > 1 && a.rank() == 1 ? node.squeeze(columns, columns.rank() - 2) : columns;
+}
+
+Value centered_product(NodeContext& node, Value a, Value a_zero, Value b, Value b_zero) {
+  return matrix_product(node, centered(node, a, by_row(node, a_zero, a)),
+                        centered(node, b, by_column(node, b_zero, b)));
 }
 
 namespace {
@@ -199,21 +248,18 @@ Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_sc
 }
 
 void import_qlinear_matmul(NodeContext& node) {
-  for (int i : {6, 7})
-    if (!node.check_scalar(i)) return;
-  Value a = centered(node, node.input(0), by_row(node, node.input(2), node.input(0)));
-  Value b = centered(node, node.input(3), node.input(5));
-  Value product = matrix_product(node, a, b);
-  Value y_scale = node.reshape_to(node.input(6), {}), y_zero_point = node.reshape_to(node.input(7), {});
-  if (!product || node.failed()) return;
-  node.set_output(0, requantize(node, product, by_row(node, node.input(1), product), node.input(4), y_scale,
-                                y_zero_point));
+  Value a = node.input(0), b = node.input(3);
+  Value product = centered_product(node, a, node.input(2), b, node.input(5));
+  // The result may have a scale and a zero point per row of a as well.
+  auto of_rows = [&](int input) { return by_product_row(node, node.input(input), a, b); };
+  Value a_scale = of_rows(1), b_scale = by_product_column(node, node.input(4), a, b);
+  Value y_scale = of_rows(6), y_zero_point = of_rows(7);
+  if (product && !node.failed())
+    node.set_output(0, requantize(node, product, a_scale, b_scale, y_scale, y_zero_point));
 }
 
 void import_matmul_integer(NodeContext& node) {
-  Value a = centered(node, node.input(0), by_row(node, node.input(2), node.input(0)));
-  Value b = centered(node, node.input(1), node.input(3));
-  node.set_output(0, matrix_product(node, a, b));
+  node.set_output(0, centered_product(node, node.input(0), node.input(2), node.input(1), node.input(3)));
 }
 
 void import_qlinear_conv(NodeContext& node) {
@@ -226,8 +272,8 @@ void import_qlinear_conv(NodeContext& node) {
   Value sum = convolve(node, x, 0, w, 3);
   if (!sum) return;
   if (node.has_input(8)) {
-    if (!node.check_dims(8, {sum.dim(1)})) return;
-    sum = node.binary(Opcode::Add, sum, per_channel(node, node.input(8), rank));
+    Value bias = input_with_extents(node, 8, {sum.type().dims[1]});
+    sum = node.binary(Opcode::Add, sum, per_channel(node, bias, rank));
   }
   Value x_scale = node.reshape_to(node.input(1), {}), y_scale = node.reshape_to(node.input(6), {});
   Value y_zero_point = node.reshape_to(node.input(7), {});

@@ -10,8 +10,18 @@ namespace firn::onnx {
 Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype);
 // x as i32 (f32 where it holds floats) with the zero point, of a shape that broadcasts to x, subtracted.
 Value centered(NodeContext& node, Value x, Value zero_point);
-// A parameter of a matrix's rows as a column; scalars and full shapes as they are.
-Value by_row(NodeContext& node, Value parameter, Value x);
+// Scales and zero points of the factors of a matrix product a * b: one element, one per row of a or column
+// of b, or of the factor's rank with 1 for the dim that is summed over. In a shape that broadcasts to the
+// factor,
+Value by_row(NodeContext& node, Value parameter, Value a);
+Value by_column(NodeContext& node, Value parameter, Value b);
+// or to the product. Null without the parameter, or after a failure.
+Value by_product_row(NodeContext& node, Value parameter, Value a, Value b);
+Value by_product_column(NodeContext& node, Value parameter, Value a, Value b);
+// Sums of products of integers less their zero points, which may be null.
+Value centered_product(NodeContext& node, Value a, Value a_zero, Value b, Value b_zero);
+// Each index of x along the axis `count` times, cut to `extent` in all.
+Value repeated(NodeContext& node, Value x, int axis, int64_t count, int64_t extent);
 // Sums of products of integers times their scales, which are one or one per row and per column, and a bias:
 // zero points and the bias may be null.
 Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Value b, Value b_scale,

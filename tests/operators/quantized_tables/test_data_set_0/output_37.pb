@@ -1,0 +1,1 @@
+Bo37JCB@?.46CC>B)C@CC$4;@?CB3>CC?BB
