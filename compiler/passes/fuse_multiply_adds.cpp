@@ -13,7 +13,6 @@
 // - Requires: fusions formed; other passes do not look for products that are added to.
 // - Establishes, breaks: nothing.
 #include "compiler/graph/fusion.h"
-#include "compiler/graph/producers.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
@@ -23,14 +22,6 @@
 
 namespace firn {
 namespace {
-
-bool comes_of_integers(Value value) {
-  return !walk_producers(value, [](Value part, int) {
-    const Instruction& def = *part.def;
-    if (def.is(Opcode::Convert) && is_integer(def.operand(0).dtype())) return Walk::Stop;
-    return Walk::Into;
-  });
-}
 
 // The f32 of a region that nothing reads but what rounds it to integers.
 class QuantisedFloats {

@@ -1,6 +1,8 @@
 // Forms of quantised values.
 #include "compiler/passes/quantized_values.h"
 
+#include "compiler/graph/producers.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -195,6 +197,15 @@ Bounded bounded(Value value) {
     if (bound) return {def.operand(i), -INFINITY, *bound};
   }
   return {value};
+}
+
+bool comes_of_integers(Value value) {
+  constexpr int kLongestChain = 12;
+  return !walk_producers(value, [](Value part, int depth) {
+    const Instruction& def = *part.def;
+    if (def.is(Opcode::Convert) && is_integer(def.operand(0).dtype())) return Walk::Stop;
+    return depth < kLongestChain ? Walk::Into : Walk::Past;
+  });
 }
 
 std::optional<Quantization> quantization_of(const Dequantized& value) {

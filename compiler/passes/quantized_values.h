@@ -68,6 +68,9 @@ struct Bounded {
 };
 Bounded bounded(Value value);
 
+// Whether the value is computed of integers, a few instructions before.
+bool comes_of_integers(Value value);
+
 // The constants of a dequantised value, if it has them: a zero point and a normal scale above zero.
 std::optional<Quantization> quantization_of(const Dequantized& value);
 

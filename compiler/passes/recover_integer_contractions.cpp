@@ -344,17 +344,6 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
                     {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
 }
 
-constexpr int kLongestChain = 12; // of instructions between integers and what is quantised
-
-// Whether the value is computed of integers that it stood for before.
-bool comes_of_integers(Value value) {
-  return !walk_producers(value, [](Value part, int depth) {
-    const Instruction& def = *part.def;
-    if (def.is(Opcode::Convert) && is_integer(def.operand(0).dtype())) return Walk::Stop;
-    return depth < kLongestChain ? Walk::Into : Walk::Past;
-  });
-}
-
 // y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
 // decides between two steps where both are as near.
 Value multiply_by_inverse(Instruction& convert) {
