@@ -9,20 +9,22 @@
 namespace firn::quantize {
 namespace {
 
+// What widens integers, is drawn, holds graphs, or gives no tensor.
 constexpr std::array kLeftAlone = {"DequantizeLinear",
                                    "QuantizeLinear",
                                    "RandomNormal",
                                    "RandomUniform",
                                    "RandomNormalLike",
-                                   "RandomUniformLike",
                                    "Bernoulli",
+                                   "RandomUniformLike",
                                    "Multinomial",
                                    "If",
                                    "Loop",
                                    "Scan",
+                                   "Optional",
                                    "SequenceConstruct",
                                    "SequenceEmpty",
-                                   "ConstantOfShape"};
+                                   "SplitToSequence"};
 
 size_t bytes_of(const Literal& literal) {
   return literal.dtype() == DType::String ? 0 : literal.bytes().size();

@@ -20,6 +20,31 @@ Expected<double> predicted_cycles(const std::string& path, const Sample& sample,
   return (*executable)->predicted_cycles(sample);
 }
 
+// The ranks of values, as a run finds them.
+Expected<std::map<std::string, int64_t>> ranks_of(const std::vector<std::string>& values, const Model& model,
+                                                  const Sample& sample, const Engine& engine,
+                                                  const std::string& path) {
+  std::map<std::string, int64_t> ranks;
+  if (values.empty()) return ranks;
+  Model observed(model);
+  for (const std::string& value : values) {
+    auto given = sample.tensors.find(value);
+    if (given != sample.tensors.end()) ranks[value] = static_cast<int64_t>(given->second->dims().size());
+    if (!model.is_output(value) && model.producer(value) >= 0 && ranks.emplace(value, 0).second)
+      observed.graph().add_output()->set_name(value);
+  }
+  if (Result written = observed.write(path); !written) return written.error();
+  auto executable = engine(path);
+  if (!executable) return executable.error();
+  Result done = (*executable)->run({{&sample, {}}}, [&](size_t, const Tensors& outputs) -> Result {
+    for (const std::string& value : values)
+      if (auto found = outputs.find(value); found != outputs.end())
+        ranks[value] = static_cast<int64_t>(found->second->dims().size());
+    return {};
+  });
+  return done ? Expected<std::map<std::string, int64_t>>(std::move(ranks)) : done.error();
+}
+
 bool is_input(const Model& model, const std::string& name) {
   const auto& inputs = model.graph().input();
   return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name() == name; });
@@ -235,7 +260,9 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   auto cycles = predicted_cycles(model_path, samples[0], engine);
   if (!cycles) return cycles.error();
   report.float_cycles = *cycles;
-  if (Result raised = raise_opset(*model); !raised) return raised.error();
+  auto ranks = ranks_of(softmax_operands(*model), *model, samples[0], engine, folder + "/ranks.onnx");
+  if (!ranks) return ranks.error();
+  if (Result raised = raise_opset(*model, *ranks); !raised) return raised.error();
   fold_constants(*model);
   fold_batch_norms(*model, options.keep);
   progress("running the model on " + std::to_string(samples.size()) + " samples");

@@ -23,9 +23,14 @@ void remove_attribute(wire::NodeProto& node, const std::string& name) {
     if (attributes[i].name() == name) attributes.DeleteSubrange(i, 1);
 }
 
+bool is_softmax(const wire::NodeProto& node) {
+  return is_operator(node, "Softmax") || is_operator(node, "LogSoftmax") || is_operator(node, "Hardmax");
+}
+
 class Raise {
 public:
-  Raise(Model& model, int from) : model_(model), from_(from) {}
+  Raise(Model& model, int from, const std::map<std::string, int64_t>& ranks)
+      : model_(model), from_(from), ranks_(ranks) {}
 
   Result node(wire::NodeProto& node) {
     if (!onnx::canonical_domain(node.domain()).empty()) return {};
@@ -43,7 +48,7 @@ public:
     if (op == "Squeeze" || op == "Unsqueeze" || op == "ReduceSum")
       return ints_to_input(node, "axes", 1), Result();
     if (op == "Split") return ints_to_input(node, "split", 1), Result();
-    if (op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") return softmax(node);
+    if (is_softmax(node)) return softmax(node);
     return {};
   }
 
@@ -105,27 +110,33 @@ private:
     return {};
   }
 
-  // It took all axes from its own on as one: the same for the last axis only.
+  // All axes from its own on as one are the same as the last axis only.
   Result softmax(wire::NodeProto& node) {
+    auto rank = ranks_.find(node.input(0));
     int64_t axis = int_attribute(node, "axis", 1);
-    if (axis == -1) return {};
-    // Behind a product or a flattening values have two dims.
-    int made = model_.producer(node.input(0));
-    bool is_matrix = made >= 0 && (is_operator(model_.graph().node(made), "Gemm") ||
-                                   is_operator(model_.graph().node(made), "Flatten"));
-    if (axis != 1 || !is_matrix) return refuse(node, "takes several axes as one");
+    bool is_last = axis == -1 || (rank != ranks_.end() && axis == rank->second - 1);
+    if (!is_last) return refuse(node, "takes several axes as one");
     remove_attribute(node, "axis");
-    add_int_attribute(node, "axis", 1);
+    add_int_attribute(node, "axis", -1);
     return {};
   }
 
   Model& model_;
   int from_;
+  const std::map<std::string, int64_t>& ranks_;
 };
 
 } // namespace
 
-Result raise_opset(Model& model) {
+std::vector<std::string> softmax_operands(const Model& model) {
+  std::vector<std::string> operands;
+  if (model.opset() >= kWanted) return operands;
+  for (const auto& node : model.graph().node())
+    if (is_softmax(node) && node.input_size() > 0) operands.push_back(node.input(0));
+  return operands;
+}
+
+Result raise_opset(Model& model, const std::map<std::string, int64_t>& ranks) {
   int from = model.opset();
   if (from >= kWanted) return {};
   if (from < kOldest)
@@ -133,7 +144,7 @@ Result raise_opset(Model& model) {
                              ", quantised models want opset " + std::to_string(kWanted) +
                              " and are made from " + std::to_string(kOldest) +
                              " on: convert the model first (onnx.version_converter)");
-  Raise raise(model, from);
+  Raise raise(model, from, ranks);
   for (auto& node : *model.graph().mutable_node())
     if (Result done = raise.node(node); !done) return done;
   model.set_opset(kWanted);

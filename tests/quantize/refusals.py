@@ -83,8 +83,9 @@ def main():
         still = small("still.onnx", [node("Mul", ["x", "z"], ["l"]), node("MatMul", ["l", "w"], ["y"])],
                       [tensor("z", [1], dead[:4]), tensor("w", [4, 4], one)])
         refused(1, "there is nothing to quantise", model=still, data="pairs")
-        old = small("old.onnx", [node("MatMul", ["x", "w"], ["m"]), node("Softmax", ["m"], ["y"])], [tensor("w", [4, 4], one)], opset=11)
-        refused(3, "softmax (Softmax) of opset 11 takes several axes as one", "onnx.version_converter", model=old, data="pairs")
+        old = small("old.onnx", [node("MatMul", ["x", "w"], ["m"]), node("Softmax", ["m"], ["y"])], [tensor("w", [4, 4], one)], opset=11, dims=(2, 2, 4))
+        write_samples("triples", [2, 2, 4])
+        refused(3, "softmax (Softmax) of opset 11 takes several axes as one", "onnx.version_converter", model=old, data="triples")
         refused(3, "the model is of opset 8", model=small("older.onnx", [node("MatMul", ["x", "w"], ["y"])], [tensor("w", [4, 4], one)], opset=8),
                 data="pairs")
     finish()
