@@ -14,7 +14,8 @@ bool is_exempt(Opcode opcode) {
   switch (opcode) {
   case Opcode::Call: // functions are inlined
   case Opcode::Fusion:
-  case Opcode::Copy:       // both made by passes
+  case Opcode::MultiplyAdd:
+  case Opcode::Copy:       // all three made by passes
   case Opcode::RngUniform: // draws
   case Opcode::Custom:     // a function of the program's
   // No operator of ONNX asks for them.
