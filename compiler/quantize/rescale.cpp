@@ -70,38 +70,13 @@ bool is_f32(const LiteralRef& literal) {
   return literal && literal->dtype() == DType::F32;
 }
 
-// Whether a convolution that makes or reads the value says that it has two dims of places.
-bool is_image_of_two_dims(const Model& model, std::string value) {
-  auto convolves = [&](int number) {
-    if (number < 0) return false;
-    const wire::NodeProto& node = model.graph().node(number);
-    if ((!is_operator(node, "Conv") && !is_operator(node, "ConvTranspose")) || node.input_size() < 2)
-      return false;
-    LiteralRef weight = model.constant(node.input(1));
-    return weight && weight->dims().size() == 4;
-  };
-  const std::vector<int>& readers = model.readers(value);
-  if (std::any_of(readers.begin(), readers.end(), convolves)) return true;
-  for (int i = 0; i < kFarthest; ++i) {
-    int made = model.producer(value);
-    if (convolves(made)) return true;
-    if (made < 0) return false;
-    const wire::NodeProto& node = model.graph().node(made);
-    auto inputs = variable_inputs(model, node);
-    bool keeps_rank = is_elementwise_of_one(model, node) || keeps_factors(node) || is_operator(node, "Mul") ||
-                      is_operator(node, "Add");
-    if (!keeps_rank || inputs.empty()) return false;
-    value = inputs[0];
-  }
-  return false;
-}
-
 } // namespace
 
 std::optional<Rescale> Rescale::find(const Model& model, const std::string& value, int axis,
-                                     int64_t channels) {
-  if (axis == 1 && !is_image_of_two_dims(model, value)) return std::nullopt;
-  Rescale rescale(model, value, channels);
+                                     const Channels& channels) {
+  constexpr int64_t kRankOfImages = 4;
+  if (axis == 1 && channels.rank != kRankOfImages) return std::nullopt;
+  Rescale rescale(model, value, channels.size());
   rescale.is_image_ = axis == 1;
   if (!rescale.multiply_readers(value, axis == 1)) return std::nullopt;
   size_t behind = rescale.edits_.size();

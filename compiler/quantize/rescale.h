@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/quantize/model.h"
+#include "compiler/quantize/statistics.h"
 
 namespace firn::quantize {
 
@@ -10,9 +11,9 @@ namespace firn::quantize {
 class Rescale {
 public:
   // `axis` of channels: 1 of images of two dims, or -1 for the last. Nothing if a reader cannot multiply, or
-  // the value is not known to be such an image.
+  // the value is no such image.
   static std::optional<Rescale> find(const Model& model, const std::string& value, int axis,
-                                     int64_t channels);
+                                     const Channels& channels);
 
   // Whether what makes the value divides it for nothing; else a product is added behind it.
   bool is_free() const { return is_free_; }

@@ -171,7 +171,7 @@ int smooth_activations(Model& model, const std::vector<Layer>& layers, const Sta
   int count = 0;
   for (const auto& [name, axis] : values) {
     const Channels& channels = statistics.channels(name);
-    auto rescale = Rescale::find(model, name, axis, channels.size());
+    auto rescale = Rescale::find(model, name, axis, channels);
     if (!rescale || rescale->readers().empty()) continue;
     double without = INFINITY;
     Candidate best = Chooser(model, *rescale, channels).best(without);

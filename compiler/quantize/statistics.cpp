@@ -82,6 +82,7 @@ Result Statistics::add_bounds(const Sample& sample, const Tensors& tensors) {
       channels.low.assign(static_cast<size_t>(by.count), INFINITY);
       channels.high.assign(static_cast<size_t>(by.count), -INFINITY);
       channels.squares.assign(static_cast<size_t>(by.count), 0);
+      channels.rank = static_cast<int64_t>(tensor.dims().size());
     }
     bounds.varies |= channels.size() != by.count;
     if (bounds.varies) channels = {};

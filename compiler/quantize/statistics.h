@@ -25,6 +25,7 @@ struct Channels {
   std::vector<float> low, high;
   std::vector<double> squares; // summed
   int64_t places = 0;          // values of each
+  int64_t rank = 0;            // of the tensor
   int64_t size() const { return static_cast<int64_t>(low.size()); }
 };
 

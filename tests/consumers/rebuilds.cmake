@@ -5,31 +5,31 @@ include(${CMAKE_CURRENT_LIST_DIR}/consumer.cmake)
 # A copy whose model files may be touched.
 file(COPY "${tests}/features" "${tests}/models" DESTINATION "${work}/source")
 
+# Fails unless `what` is (not) made again between the two times.
+function(expect_new what before after is_expected)
+  if(is_expected AND before STREQUAL after)
+    message(FATAL_ERROR "${GENERATOR}: ${what} was not made again")
+  elseif(NOT is_expected AND NOT before STREQUAL after)
+    message(FATAL_ERROR "${GENERATOR}: ${what} was made again without reason")
+  endif()
+endfunction()
+
 # Builds, and fails unless the object of `model` is (not) written anew.
 function(expect_rebuild model is_expected)
   set(object "${work}/build/${model}.firn/${model}.o")
   file(TIMESTAMP "${object}" before "%s.%f")
   build("${work}/build" --target affine affine_in_bytes doubler)
   file(TIMESTAMP "${object}" after "%s.%f")
-  if(is_expected AND before STREQUAL after)
-    message(FATAL_ERROR "${GENERATOR}: ${model} was not compiled again")
-  elseif(NOT is_expected AND NOT before STREQUAL after)
-    message(FATAL_ERROR "${GENERATOR}: ${model} was compiled again without reason")
-  endif()
+  expect_new("the object of ${model}" "${before}" "${after}" ${is_expected})
 endfunction()
 
 # The same of the quantised model, with the time at which it was built last.
 function(expect_quantised is_expected)
-  set(quantised "${work}/build/affine_in_bytes.firn/affine.int8.onnx")
   get_property(before GLOBAL PROPERTY QUANTISED)
   build("${work}/build" --target affine_in_bytes)
-  file(TIMESTAMP "${quantised}" after "%s.%f")
+  file(TIMESTAMP "${work}/build/affine_in_bytes.firn/affine.int8.onnx" after "%s.%f")
   set_property(GLOBAL PROPERTY QUANTISED "${after}")
-  if(is_expected AND before STREQUAL after)
-    message(FATAL_ERROR "${GENERATOR}: affine was not quantised again")
-  elseif(NOT is_expected AND NOT before STREQUAL after)
-    message(FATAL_ERROR "${GENERATOR}: affine was quantised again without reason")
-  endif()
+  expect_new("the quantised affine" "${before}" "${after}" ${is_expected})
 endfunction()
 
 set(samples "${work}/source/models/affine_data")
