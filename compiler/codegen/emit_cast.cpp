@@ -6,7 +6,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
-#include <llvm/IR/PatternMatch.h>
 
 namespace firn::codegen {
 
@@ -128,121 +127,6 @@ static llvm::Value* rounded_by_conversion(llvm::Value* whole, llvm::Type* intege
   bool rounds = arch == Arch::X86_64 && call && call->getIntrinsicID() == llvm::Intrinsic::roundeven;
   bool fits = integer->getScalarType()->isIntegerTy(32) && whole->getType()->getScalarType()->isFloatTy();
   return rounds && fits ? call->getArgOperand(0) : nullptr;
-}
-
-// A value that is kept below `high` after it was kept above `low`, which a NaN becomes, and what it was
-// before.
-struct Clamped {
-  llvm::Value* number = nullptr;
-  llvm::Value* above = nullptr; // kept above `low` alone
-  double low = 0, high = 0;
-};
-static std::optional<Clamped> clamped(llvm::Value* value) {
-  // The operands of a minimum or maximum, the one that is left if either is NaN last.
-  auto extreme = [](llvm::Value* of,
-                    llvm::CmpInst::Predicate order) -> std::pair<llvm::Value*, llvm::Value*> {
-    auto* select = llvm::dyn_cast<llvm::SelectInst>(of);
-    auto* compare = select ? llvm::dyn_cast<llvm::FCmpInst>(select->getCondition()) : nullptr;
-    bool fits = compare && compare->getPredicate() == order &&
-                compare->getOperand(0) == select->getTrueValue() &&
-                compare->getOperand(1) == select->getFalseValue();
-    if (!fits) return {};
-    return {select->getTrueValue(), select->getFalseValue()};
-  };
-  using namespace llvm::PatternMatch;
-  const llvm::APFloat *low = nullptr, *high = nullptr;
-  auto [most, above] = extreme(value, llvm::CmpInst::FCMP_OLT);
-  if (!most || !match(most, m_APFloat(high))) return std::nullopt;
-  auto [number, least] = extreme(above, llvm::CmpInst::FCMP_OGT);
-  if (!number || !match(least, m_APFloat(low))) return std::nullopt;
-  return Clamped{number, above, low->convertToDouble(), high->convertToDouble()};
-}
-
-// Integers of 32 bits that were rounded from floats and, from there, moved by a zero point.
-struct RoundedWords {
-  llvm::Value* floats = nullptr;
-  int64_t zero = 0;
-};
-static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
-  using namespace llvm::PatternMatch;
-  llvm::Value* moved = words;
-  const llvm::APInt* zero = nullptr;
-  match(words, m_c_Add(m_Value(moved), m_APInt(zero)));
-  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
-  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
-  if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return std::nullopt;
-  return RoundedWords{call->getArgOperand(0), zero ? zero->getSExtValue() : 0};
-}
-
-// Bytes of floats that were clamped to their range, rounded and, from there, moved by a zero point: the
-// instruction that narrows saturates, so one of the bounds need not be taken. What is beyond i32 converts to
-// its least number, which saturates like a large one as unsigned and like a small one as signed.
-llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* bytes) {
-  bool is_whole = context_.target.arch == Arch::X86_64 && context_.target.has_masked_memory &&
-                  words->getType()->getPrimitiveSizeInBits() == 512 && bytes->getScalarSizeInBits() == 8;
-  std::optional<RoundedWords> found = is_whole ? rounded_words(words) : std::nullopt;
-  if (!found) return nullptr;
-  int64_t zero = found->zero;
-  std::optional<Clamped> bounds = clamped(found->floats);
-  if (!bounds) return nullptr;
-  auto within = [&](int64_t low, int64_t high) {
-    return bounds->low == static_cast<double>(low - zero) && bounds->high == static_cast<double>(high - zero);
-  };
-  auto rounded = [&](llvm::Value* floats, int64_t added) {
-    constexpr int kRoundAsSet = 4;
-    llvm::Value* whole = ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
-                                             {floats, llvm::Constant::getNullValue(words->getType()),
-                                              ir_.getInt16(0xffff), ir_.getInt32(kRoundAsSet)});
-    return added == 0 ? whole : ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), added));
-  };
-  auto limited = [&](llvm::Intrinsic::ID least, llvm::Value* whole, int64_t bound) {
-    return ir_.CreateBinaryIntrinsic(least, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
-  };
-  // From 0 to 255 before the zero point, which then moves bytes.
-  if (within(zero, zero + 255)) {
-    llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, 0), 255);
-    llvm::Value* unmoved = ir_.CreateTrunc(whole, bytes);
-    return zero == 0 ? unmoved : ir_.CreateAdd(unmoved, llvm::ConstantInt::getSigned(bytes, zero));
-  }
-  if (zero < 0) return nullptr;
-  if (within(0, 255))
-    return ir_.CreateTrunc(limited(llvm::Intrinsic::umin, rounded(bounds->above, zero), 255), bytes);
-  if (!within(-128, 127)) return nullptr;
-  llvm::Value* number = bounds->number;
-  llvm::Value* most = llvm::ConstantFP::get(number->getType(), static_cast<double>(127 - zero));
-  llvm::Value* floats = ir_.CreateSelect(ir_.CreateFCmpOLT(most, number), most, number);
-  llvm::Value* above = limited(llvm::Intrinsic::smax, rounded(floats, zero), -128);
-  return ir_.CreateTrunc(limited(llvm::Intrinsic::smin, above, 127), bytes);
-}
-
-// The same for registers that are narrowed by packs, which saturate both ways and have pairs of words become
-// bytes by two of them: the lower bound, which is the least number of `narrow` or zero, need not be taken.
-llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* narrow) {
-  const TargetInfo& target = context_.target;
-  if (target.arch != Arch::X86_64 || target.has_masked_memory || !words->getType()->isVectorTy() ||
-      words->getType()->getPrimitiveSizeInBits() != static_cast<unsigned>(target.register_bits()))
-    return nullptr;
-  // Below zero the point would move what is beyond i32, its least number, to the largest ones.
-  std::optional<RoundedWords> found = rounded_words(words);
-  std::optional<Clamped> bounds = found && found->zero >= 0 ? clamped(found->floats) : std::nullopt;
-  if (!bounds) return nullptr;
-  int64_t zero = found->zero;
-  double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);
-  bool is_unsigned = least == 0 && most <= 255;
-  if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && least == -128 && most <= 127)) return nullptr;
-  llvm::Type* floats = bounds->number->getType();
-  llvm::Value* high = llvm::ConstantFP::get(floats, bounds->high);
-  llvm::Value* below = ir_.CreateSelect(ir_.CreateFCmpOLT(high, bounds->number), high, bounds->number);
-  llvm::Value* whole =
-      ir_.CreateFreeze(ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), floats}, {below}));
-  if (zero != 0) whole = ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), zero));
-  int bits = static_cast<int>(narrow->getScalarSizeInBits());
-  auto limited = [&](llvm::Intrinsic::ID least_of, int64_t bound) {
-    whole = ir_.CreateBinaryIntrinsic(least_of, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
-  };
-  limited(llvm::Intrinsic::smax, is_unsigned ? 0 : -(int64_t{1} << (bits - 1)));
-  limited(llvm::Intrinsic::smin, (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1);
-  return ir_.CreateTrunc(whole, narrow);
 }
 
 llvm::Value* KernelEmitter::emit_cast(const Op& op) {

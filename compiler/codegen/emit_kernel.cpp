@@ -115,6 +115,7 @@ llvm::BasicBlock* KernelEmitter::new_block(const char* name) {
 }
 
 void KernelEmitter::start_block(llvm::BasicBlock* block) {
+  join_narrowed_stores();
   addresses_.clear();
   ir_.SetInsertPoint(block);
 }
@@ -144,6 +145,7 @@ llvm::Function* KernelEmitter::emit() {
   else
     emit_iterations(argument, nullptr);
   release_tiles();
+  join_narrowed_stores();
   ir_.CreateRetVoid();
   return function_;
 }
@@ -196,6 +198,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   case OpGroup::Memory: return emit_memory(op);
   case OpGroup::Control: break;
   }
+  if (op.kind != OpKind::Yield) join_narrowed_stores();
   switch (op.kind) {
   case OpKind::Symbolic:
     expressions_.set(*op.symbol, {value(op.operands[0]), 0, depth_});

@@ -57,6 +57,8 @@ llvm::Align KernelEmitter::access_alignment(const Op& op) const {
 }
 
 void KernelEmitter::emit_memory(const Op& op) {
+  bool is_whole_store = op.kind == OpKind::Store && op.operands.size() == 1;
+  if (!is_whole_store) pass_narrowed_stores(op);
   llvm::Value* pointer = address(op.buffer, op.index);
   llvm::Align alignment = access_alignment(op);
   auto operand = [&](size_t i) { return i < op.operands.size() ? value(op.operands[i]) : nullptr; };
@@ -92,8 +94,7 @@ void KernelEmitter::emit_memory(const Op& op) {
       }
       return;
     }
-    ir_.CreateAlignedStore(stored, pointer, alignment);
-    return;
+    return note_narrowed_store(op, ir_.CreateAlignedStore(stored, pointer, alignment));
   }
   case OpKind::TileLoad:
   case OpKind::TileStore: return emit_tile_transfer(op, pointer);

@@ -1,6 +1,6 @@
 // Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
-// emit_cast, emit_product, emit_tile, emit_vector and emit_memory; emit_expression computes indices, and
-// emit_expand holds what targets lack and code must spell out.
+// emit_cast, emit_narrowing, emit_product, emit_tile, emit_vector and emit_memory; emit_expression computes
+// indices, and emit_expand holds what targets lack and code must spell out.
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"
@@ -10,6 +10,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -106,11 +107,32 @@ private:
   llvm::Value* to_f32(llvm::Value* carrier, kernel::Scalar from);
   llvm::Value* from_f32(llvm::Value* value, kernel::Scalar to);
   llvm::Value* round_to_bf16(llvm::Value* value);
-  llvm::Value* saturated_bytes(llvm::Value* words, llvm::Type* bytes);
-  llvm::Value* saturated_by_packs(llvm::Value* words, llvm::Type* narrow);
   llvm::Value* round_to_odd(llvm::Value* wide);
   llvm::Value* half_to_float_bits(llvm::Value* carrier);
   llvm::Value* float_to_half_bits(llvm::Value* value);
+
+  // emit_narrowing.cpp
+  // Bytes that are floats below `high`, rounded, plus `added`, saturated, plus `moved`.
+  struct NarrowedBytes {
+    llvm::Value* number = nullptr;
+    double high = 0;
+    int64_t added = 0, moved = 0;
+    bool is_signed = false;
+  };
+  struct NarrowedStore {
+    llvm::StoreInst* store = nullptr;
+    int buffer = 0;
+    const llvm::Value* base = nullptr; // of its address
+    int64_t offset = 0;
+    NarrowedBytes bytes;
+  };
+  llvm::Value* saturated_bytes(llvm::Value* words, llvm::Type* bytes);
+  llvm::Value* saturated_by_packs(llvm::Value* words, llvm::Type* narrow);
+  void note_narrowed_store(const kernel::Op& op, llvm::StoreInst* store);
+  void pass_narrowed_stores(const kernel::Op& op);
+  void join_narrowed_stores();
+  llvm::Value* words_of(const NarrowedBytes& bytes);
+  llvm::Value* packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like);
 
   // emit_vector.cpp
   bool permutes_bytes(llvm::Value* vector, const std::vector<int>& lanes) const;
@@ -175,6 +197,8 @@ private:
   ExpressionEmitter expressions_;
   std::vector<AddressEntry> addresses_; // of the current basic block
   bool has_offsets_ = false;            // some symbol has one
+  std::map<llvm::Value*, NarrowedBytes> narrowed_;
+  std::vector<NarrowedStore> waiting_; // of one block, to be joined
   int depth_ = 0;
 };
 

@@ -89,6 +89,7 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   machine.has_f16_conversion = has("f16c") || avx512;
   machine.has_f16_arithmetic = has("avx512fp16");
   machine.has_masked_memory = machine.has_embedded_broadcast = wide;
+  if (wide && has("avx512bw")) machine.narrowed_together = 4;
   int bits = machine.vector_bits, most = has("avx512vnni") && wide ? 512 : 256;
   machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, most) : 0;
   machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);

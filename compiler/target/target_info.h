@@ -59,6 +59,9 @@ struct TargetInfo {
   bool has_tile_matrices = false; // of bytes and bf16 (AMX), on systems that grant them
   bool has_word_tables = false;   // words looked up in registers, 16 to a table (vpermps)
   bool has_byte_tables = false;   // bytes looked up in registers, 128 to a table (vpermi2b)
+  // Vectors of words that become bytes together in fewer instructions than each by itself, of rows that lie
+  // beside each other (packs of 512 bits).
+  int narrowed_together = 1;
 
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
   double l1_bytes_per_cycle = 128, l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26,

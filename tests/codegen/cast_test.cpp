@@ -312,7 +312,7 @@ TEST_CASE("floats clamped to the range of a byte, whatever its zero point, round
                                 127.4F,  127.5F, 128,  254.5F, 255,  255.5F, 256,   -127.5F,
                                 -128.5F, -129,   1e9F, -1e9F,  3e9F, -3e9F,  1e30F, -1e30F};
   for (float sign : {1.0F, -1.0F}) numbers.push_back(sign * std::numeric_limits<float>::infinity());
-  while (numbers.size() % 16) numbers.push_back(7);
+  while (numbers.size() < 176) numbers.push_back(0.5F * static_cast<float>(numbers.size()) - 40);
   struct Range {
     int low, high, zero;
   };
@@ -326,28 +326,78 @@ TEST_CASE("floats clamped to the range of a byte, whatever its zero point, round
                         {-128, 127, -3},
                         {0, 127, 0},
                         {-128, 255, 0}})
-      for (int lanes : {1, 16}) {
+      // In one vector after the other, and in several that lie beside each other and are narrowed together.
+      for (auto [lanes, unroll] : {std::pair{1, 1}, {16, 1}, {16, 5}}) {
         if (!target.has_float) continue;
-        auto emit = [&](Builder& b, const std::vector<Register>& v) {
+        auto emit = [&, lanes = lanes](Builder& b, const std::vector<Register>& v) {
           MachineType real{Scalar::F32, lanes};
           Register low = b.constant(real, range.low - range.zero),
                    high = b.constant(real, range.high - range.zero);
-          Register inside = b.binary(OpKind::FMinFast, high, b.binary(OpKind::FMaxFast, low, v[0]));
-          Register whole = b.cast(OpKind::FToSI, b.unary(OpKind::FRoundEven, inside), Scalar::I32);
-          Register zero = b.constant_int({Scalar::I32, lanes}, range.zero);
-          if (range.zero != 0) whole = b.binary(OpKind::IAdd, whole, zero);
-          return std::vector<Register>{b.cast(OpKind::Trunc, whole, Scalar::I8)};
+          std::vector<Register> narrowed;
+          for (Register number : {v[0], b.unary(OpKind::FNeg, v[0])}) {
+            Register inside = b.binary(OpKind::FMinFast, high, b.binary(OpKind::FMaxFast, number, low));
+            Register whole = b.cast(OpKind::FToSI, b.unary(OpKind::FRoundEven, inside), Scalar::I32);
+            Register zero = b.constant_int({Scalar::I32, lanes}, range.zero);
+            if (range.zero != 0) whole = b.binary(OpKind::IAdd, whole, zero);
+            narrowed.push_back(b.cast(OpKind::Trunc, whole, Scalar::I8));
+          }
+          return narrowed;
         };
-        auto got = numbers_of<uint8_t>(
-            run_ops(target, lanes, {Scalar::F32}, {bytes_of(numbers)}, Scalar::I8, emit)[0]);
-        for (size_t i = 0; i < numbers.size(); ++i) {
-          double inside = std::clamp<double>(numbers[i], range.low - range.zero, range.high - range.zero);
-          auto want = static_cast<uint8_t>(static_cast<int>(std::nearbyint(inside)) + range.zero);
-          INFO(target.cpu << ", " << lanes << " lanes, " << numbers[i] << " in " << range.low << ".."
-                          << range.high << " from " << range.zero);
-          CHECK(static_cast<int>(got[i]) == static_cast<int>(want));
+        auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(numbers)}, Scalar::I8, emit,
+                               /*flushes_bf16=*/false, unroll);
+        for (size_t r = 0; r < 2; ++r) {
+          auto got = numbers_of<uint8_t>(results[r]);
+          for (size_t i = 0; i < numbers.size(); ++i) {
+            double number = r == 0 ? numbers[i] : -numbers[i];
+            double inside = std::clamp<double>(number, range.low - range.zero, range.high - range.zero);
+            auto want = static_cast<uint8_t>(static_cast<int>(std::nearbyint(inside)) + range.zero);
+            INFO(target.cpu << ", " << lanes << " lanes, " << unroll << " times, " << number << " in "
+                            << range.low << ".." << range.high << " from " << range.zero);
+            CHECK(static_cast<int>(got[i]) == static_cast<int>(want));
+          }
         }
       }
+}
+
+// Rows of bytes beside each other, over operands that `in_place` says they may lie in.
+static std::string narrowing_code(bool in_place) {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = "narrowing";
+  Builder b(*kernel);
+  int in = b.add_parameter("in", Scalar::I8, 1024, false, 64);
+  int out = b.add_parameter("out", Scalar::I8, 1024, true, 64);
+  if (in_place) kernel->in_place.push_back({out, in, Overwriting::Pointwise, 0});
+  b.loop(
+      0, 1024, 16,
+      [&](const IntExpr& i) {
+        MachineType real{Scalar::F32, 16};
+        Register number = b.cast(OpKind::UIToF, b.load({Scalar::I8, 16}, in, i), Scalar::F32);
+        Register scaled = b.binary(OpKind::FMul, number, b.constant(real, 1.5));
+        Register inside = b.binary(OpKind::FMinFast, b.constant(real, 255),
+                                   b.binary(OpKind::FMaxFast, scaled, b.constant(real, 0)));
+        Register whole = b.cast(OpKind::FToSI, b.unary(OpKind::FRoundEven, inside), Scalar::I32);
+        b.store(b.cast(OpKind::Trunc, whole, Scalar::I8), out, i);
+      },
+      4);
+  auto text = codegen::emit_assembly(program_of(std::move(kernel)),
+                                     options_for(target_of("x86_64-linux-gnu", "x86-64-v4")));
+  REQUIRE(text);
+  return *text;
+}
+
+TEST_CASE("bytes of four vectors are narrowed together and stored at once", "[ops]") {
+  for (bool in_place : {false, true}) {
+    std::string text = narrowing_code(in_place);
+    INFO(text);
+    auto count = [&](const char* part) {
+      int found = 0;
+      for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+      return found;
+    };
+    CHECK(count("vpmovusdb") == 0);
+    CHECK(count("vpackssdw") == 2);
+    CHECK(count("vpackuswb") == 1);
+  }
 }
 
 } // namespace firn::test

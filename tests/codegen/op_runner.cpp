@@ -21,7 +21,7 @@ std::vector<TargetInfo> runnable_targets() {
 
 std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, const std::vector<Scalar>& types,
                                        const std::vector<std::vector<char>>& operands, Scalar result,
-                                       const EmitOps& emit, bool flushes_bf16) {
+                                       const EmitOps& emit, bool flushes_bf16, int64_t unroll) {
   int64_t rows = static_cast<int64_t>(operands[0].size()) / scalar_bytes(types[0]);
   REQUIRE(rows % lanes == 0);
   // Counts the results first, as outputs are parameters.
@@ -40,13 +40,14 @@ std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, cons
   Builder b(*kernel);
   for (Scalar type : types) b.add_parameter("in", type, rows, false);
   int out = b.add_parameter("out", result, rows * static_cast<int64_t>(results), true);
-  b.loop(0, rows, lanes, [&](const IntExpr& i) {
+  auto body = [&](const IntExpr& i) {
     std::vector<Register> values;
     for (size_t k = 0; k < types.size(); ++k)
       values.push_back(b.load({types[k], lanes}, static_cast<int>(k), i));
     std::vector<Register> emitted = emit(b, values);
     for (size_t r = 0; r < emitted.size(); ++r) b.store(emitted[r], out, i + static_cast<int64_t>(r) * rows);
-  });
+  };
+  b.loop(0, rows, lanes, body, unroll);
   Program program = program_of(std::move(kernel));
   std::vector<char> all(static_cast<size_t>(rows) * results * static_cast<size_t>(scalar_bytes(result)));
   codegen::CodegenOptions options = options_for(target);

@@ -1,0 +1,241 @@
+// Bytes of words that were rounded from floats: what saturates on its own needs no clamp, and stores that lie
+// beside each other are narrowed together.
+#include "compiler/codegen/kernel_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include <algorithm>
+
+namespace firn::codegen {
+
+using namespace kernel;
+
+// A value that is kept below `high` after it was kept above `low`, which a NaN becomes, and what it was
+// before.
+struct Clamped {
+  llvm::Value* number = nullptr;
+  llvm::Value* above = nullptr; // kept above `low` alone
+  double low = 0, high = 0;
+};
+static std::optional<Clamped> clamped(llvm::Value* value) {
+  // The operands of a minimum or maximum, the one that is left if either is NaN last.
+  auto extreme = [](llvm::Value* of,
+                    llvm::CmpInst::Predicate order) -> std::pair<llvm::Value*, llvm::Value*> {
+    auto* select = llvm::dyn_cast<llvm::SelectInst>(of);
+    auto* compare = select ? llvm::dyn_cast<llvm::FCmpInst>(select->getCondition()) : nullptr;
+    bool fits = compare && compare->getPredicate() == order &&
+                compare->getOperand(0) == select->getTrueValue() &&
+                compare->getOperand(1) == select->getFalseValue();
+    if (!fits) return {};
+    return {select->getTrueValue(), select->getFalseValue()};
+  };
+  using namespace llvm::PatternMatch;
+  const llvm::APFloat *low = nullptr, *high = nullptr;
+  auto [most, above] = extreme(value, llvm::CmpInst::FCMP_OLT);
+  if (!most || !match(most, m_APFloat(high))) return std::nullopt;
+  auto [number, least] = extreme(above, llvm::CmpInst::FCMP_OGT);
+  if (!number || !match(least, m_APFloat(low))) return std::nullopt;
+  return Clamped{number, above, low->convertToDouble(), high->convertToDouble()};
+}
+
+// Integers of 32 bits that were rounded from floats and, from there, moved by a zero point.
+struct RoundedWords {
+  llvm::Value* floats = nullptr;
+  int64_t zero = 0;
+};
+static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
+  using namespace llvm::PatternMatch;
+  llvm::Value* moved = words;
+  const llvm::APInt* zero = nullptr;
+  match(words, m_c_Add(m_Value(moved), m_APInt(zero)));
+  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
+  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
+  if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return std::nullopt;
+  return RoundedWords{call->getArgOperand(0), zero ? zero->getSExtValue() : 0};
+}
+
+// The words of a register of 512 bits, to which `added` is added; what is beyond i32 becomes its least
+// number.
+static llvm::Value* rounded_to_words(llvm::IRBuilder<>& ir, llvm::Value* floats, int64_t added) {
+  constexpr int kRoundAsSet = 4;
+  auto* words = llvm::FixedVectorType::get(ir.getInt32Ty(), 16);
+  llvm::Value* whole = ir.CreateIntrinsic(
+      llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+      {floats, llvm::Constant::getNullValue(words), ir.getInt16(0xffff), ir.getInt32(kRoundAsSet)});
+  return added == 0 ? whole : ir.CreateAdd(whole, llvm::ConstantInt::getSigned(words, added));
+}
+
+// Bytes of floats that were clamped to their range, rounded and, from there, moved by a zero point: the
+// instruction that narrows saturates, so one of the bounds need not be taken. What is beyond i32 converts to
+// its least number, which saturates like a large one as unsigned and like a small one as signed.
+llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* bytes) {
+  bool is_whole = context_.target.arch == Arch::X86_64 && context_.target.has_masked_memory &&
+                  words->getType()->getPrimitiveSizeInBits() == 512 && bytes->getScalarSizeInBits() == 8;
+  std::optional<RoundedWords> found = is_whole ? rounded_words(words) : std::nullopt;
+  if (!found) return nullptr;
+  int64_t zero = found->zero;
+  std::optional<Clamped> bounds = clamped(found->floats);
+  if (!bounds) return nullptr;
+  auto within = [&](int64_t low, int64_t high) {
+    return bounds->low == static_cast<double>(low - zero) && bounds->high == static_cast<double>(high - zero);
+  };
+  auto rounded = [&](llvm::Value* floats, int64_t added) { return rounded_to_words(ir_, floats, added); };
+  auto limited = [&](llvm::Intrinsic::ID least, llvm::Value* whole, int64_t bound) {
+    return ir_.CreateBinaryIntrinsic(least, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
+  };
+  // Where others like them are stored beside them, packs narrow them together.
+  auto noted = [&](llvm::Value* narrowed, int64_t added, int64_t moved, bool is_signed) {
+    narrowed_[narrowed] = {bounds->number, bounds->high, added, moved, is_signed};
+    return narrowed;
+  };
+  // From 0 to 255 before the zero point, which then moves bytes.
+  if (within(zero, zero + 255)) {
+    llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, 0), 255);
+    llvm::Value* bytes_of = ir_.CreateTrunc(whole, bytes);
+    if (zero != 0) bytes_of = ir_.CreateAdd(bytes_of, llvm::ConstantInt::getSigned(bytes, zero));
+    return noted(bytes_of, 0, zero, /*is_signed=*/false);
+  }
+  if (zero < 0) return nullptr;
+  if (within(0, 255)) {
+    llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, zero), 255);
+    return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/false);
+  }
+  if (!within(-128, 127)) return nullptr;
+  llvm::Value* number = bounds->number;
+  llvm::Value* most = llvm::ConstantFP::get(number->getType(), static_cast<double>(127 - zero));
+  llvm::Value* floats = ir_.CreateSelect(ir_.CreateFCmpOLT(most, number), most, number);
+  llvm::Value* above = limited(llvm::Intrinsic::smax, rounded(floats, zero), -128);
+  llvm::Value* whole = limited(llvm::Intrinsic::smin, above, 127);
+  return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/true);
+}
+
+// The same for registers that are narrowed by packs, which saturate both ways and have pairs of words become
+// bytes by two of them: the lower bound, which is the least number of `narrow` or zero, need not be taken.
+llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* narrow) {
+  const TargetInfo& target = context_.target;
+  if (target.arch != Arch::X86_64 || target.has_masked_memory || !words->getType()->isVectorTy() ||
+      words->getType()->getPrimitiveSizeInBits() != static_cast<unsigned>(target.register_bits()))
+    return nullptr;
+  // Below zero the point would move what is beyond i32, its least number, to the largest ones.
+  std::optional<RoundedWords> found = rounded_words(words);
+  std::optional<Clamped> bounds = found && found->zero >= 0 ? clamped(found->floats) : std::nullopt;
+  if (!bounds) return nullptr;
+  int64_t zero = found->zero;
+  double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);
+  bool is_unsigned = least == 0 && most <= 255;
+  if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && least == -128 && most <= 127)) return nullptr;
+  llvm::Type* floats = bounds->number->getType();
+  llvm::Value* high = llvm::ConstantFP::get(floats, bounds->high);
+  llvm::Value* below = ir_.CreateSelect(ir_.CreateFCmpOLT(high, bounds->number), high, bounds->number);
+  llvm::Value* whole =
+      ir_.CreateFreeze(ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), floats}, {below}));
+  if (zero != 0) whole = ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), zero));
+  int bits = static_cast<int>(narrow->getScalarSizeInBits());
+  auto limited = [&](llvm::Intrinsic::ID least_of, int64_t bound) {
+    whole = ir_.CreateBinaryIntrinsic(least_of, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
+  };
+  limited(llvm::Intrinsic::smax, is_unsigned ? 0 : -(int64_t{1} << (bits - 1)));
+  limited(llvm::Intrinsic::smin, (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1);
+  return ir_.CreateTrunc(whole, narrow);
+}
+
+// The other memory that an op touches: what stores wait for others must not pass by it.
+void KernelEmitter::pass_narrowed_stores(const Op& op) {
+  if (waiting_.empty() || op.kind == OpKind::Prefetch) return;
+  int written = waiting_.front().buffer, read = op.buffer;
+  auto may_alias = [&](int buffer) {
+    return static_cast<size_t>(buffer) < facts_.size() && !facts_[static_cast<size_t>(buffer)].no_alias;
+  };
+  // A kernel that may lie in place reads an element before it writes it, and not again.
+  auto is_pointwise = [&](const InPlace& pair) {
+    return pair.written == written && pair.read == read && pair.pattern == Overwriting::Pointwise &&
+           pair.distance == 0;
+  };
+  bool apart =
+      read != written && (!may_alias(written) || !may_alias(read) ||
+                          std::any_of(kernel_.in_place.begin(), kernel_.in_place.end(), is_pointwise));
+  if (op.kind != OpKind::Load || !apart) join_narrowed_stores();
+}
+
+void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
+  constexpr size_t kMostWaiting = 16;
+  auto found = narrowed_.find(store->getValueOperand());
+  if (found == narrowed_.end() || context_.target.narrowed_together == 1) return join_narrowed_stores();
+  const llvm::DataLayout& layout = context_.module.getDataLayout();
+  llvm::APInt offset(layout.getIndexTypeSizeInBits(store->getPointerOperandType()), 0);
+  const llvm::Value* base = store->getPointerOperand()->stripAndAccumulateConstantOffsets(
+      layout, offset, /*AllowNonInbounds=*/true);
+  NarrowedStore next{store, op.buffer, base, offset.getSExtValue(), found->second};
+  if (!waiting_.empty()) {
+    const NarrowedStore& first = waiting_.front();
+    bool fits = first.buffer == next.buffer && first.base == next.base &&
+                first.bytes.is_signed == next.bytes.is_signed && first.bytes.moved == next.bytes.moved;
+    if (!fits || waiting_.size() == kMostWaiting) join_narrowed_stores();
+  }
+  waiting_.push_back(next);
+}
+
+// Four at a time, those that lie beside each other first: three packs and a permutation in place of four
+// instructions that narrow one, which take twice as long each.
+void KernelEmitter::join_narrowed_stores() {
+  constexpr size_t kTogether = 4; // as TargetInfo::narrowed_together
+  constexpr int64_t kBytes = 16;
+  std::vector<NarrowedStore> stores = std::move(waiting_);
+  waiting_.clear();
+  if (stores.size() < kTogether) return;
+  llvm::Instruction* last = stores.back().store;
+  std::sort(stores.begin(), stores.end(),
+            [](const NarrowedStore& a, const NarrowedStore& b) { return a.offset < b.offset; });
+  for (size_t i = 1; i < stores.size(); ++i)
+    if (stores[i].offset < stores[i - 1].offset + kBytes) return; // one has to come after the other
+  llvm::IRBuilder<>::InsertPointGuard guard(ir_);
+  if (llvm::Instruction* next = last->getNextNode())
+    ir_.SetInsertPoint(next);
+  else
+    ir_.SetInsertPoint(last->getParent());
+  for (size_t first = 0; first + kTogether <= stores.size(); first += kTogether) {
+    std::vector<llvm::Value*> words;
+    for (size_t i = first; i < first + kTogether; ++i) words.push_back(words_of(stores[i].bytes));
+    llvm::Value* bytes = packed_bytes(words, stores[first].bytes);
+    for (size_t i = first; i < first + kTogether;) {
+      size_t end = i + 1;
+      while (end < first + kTogether && stores[end].offset == stores[end - 1].offset + kBytes) ++end;
+      size_t count = end - i == 3 ? 2 : end - i; // of a power of two
+      llvm::StoreInst* store = stores[i].store;
+      ir_.CreateAlignedStore(
+          slice(bytes, static_cast<int>(kBytes * (i - first)), static_cast<int>(kBytes * count)),
+          store->getPointerOperand(), store->getAlign());
+      i += count;
+    }
+    for (size_t i = first; i < first + kTogether; ++i) stores[i].store->eraseFromParent();
+  }
+}
+
+llvm::Value* KernelEmitter::words_of(const NarrowedBytes& bytes) {
+  llvm::Value* high = llvm::ConstantFP::get(bytes.number->getType(), bytes.high);
+  llvm::Value* below = ir_.CreateSelect(ir_.CreateFCmpOLT(high, bytes.number), high, bytes.number);
+  return rounded_to_words(ir_, below, bytes.added);
+}
+
+// Packs take four lanes of each register at a time.
+llvm::Value* KernelEmitter::packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like) {
+  auto pairs = [&](int first) {
+    return ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_packssdw_512, {},
+                               {words[static_cast<size_t>(first)], words[static_cast<size_t>(first) + 1]});
+  };
+  llvm::Value* bytes = ir_.CreateIntrinsic(like.is_signed ? llvm::Intrinsic::x86_avx512_packsswb_512
+                                                          : llvm::Intrinsic::x86_avx512_packuswb_512,
+                                           {}, {pairs(0), pairs(2)});
+  llvm::Type* type = bytes->getType();
+  std::vector<int> order;
+  for (int i = 0; i < 16; ++i) order.push_back(i % 4 * 4 + i / 4);
+  llvm::Value* lanes = ir_.CreateBitCast(bytes, words[0]->getType());
+  bytes = ir_.CreateBitCast(ir_.CreateShuffleVector(lanes, lanes, order), type);
+  return like.moved == 0 ? bytes : ir_.CreateAdd(bytes, llvm::ConstantInt::getSigned(type, like.moved));
+}
+
+} // namespace firn::codegen
