@@ -92,6 +92,9 @@ struct Tiling {
   // Of sums that reach the epilogue by way of memory: blocks of the reduction, each of which so many tiles
   // take before the next, so that its columns stay near; the epilogue takes all of these tiles.
   int sum_tiles = 1, k_blocks = 1;
+  // The epilogue takes a tile's sums among the steps of the next one, some rows at each.
+  bool interleaves_epilogue = false;
+  int epilogue_unroll = 1; // rows that a loop over sums in memory takes at a time
   int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
   int64_t shares = 1;      // columns outermost: items into which a group's walk over the rest is cut
   bool compact = false;    // small code before speed: nothing unrolled

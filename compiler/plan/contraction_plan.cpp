@@ -41,6 +41,7 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   tiling.columns_outermost = plan.tiling.columns_outermost;
   tiling.sum_tiles = plan.tiling.sum_tiles;
   tiling.k_blocks = plan.tiling.k_blocks;
+  tiling.interleaves_epilogue = plan.tiling.interleaves_epilogue;
   tiling.parts = plan.tiling.parts;
   tiling.row_block = plan.tiling.row_block;
   tiling.shares = plan.tiling.shares;
@@ -149,7 +150,15 @@ private:
   }
 
   void choose_sums(ContractionPlan& plan, const ContractionShape& shape) const {
-    if (plan.product.kind == ProductKind::TileMatrix) choose_sum_tiles(plan.tiling, shape, target_);
+    if (plan.product.kind != ProductKind::TileMatrix) return;
+    choose_sum_tiles(plan.tiling, shape, target_);
+    choose_epilogue(plan.tiling, shape);
+  }
+
+  void set_epilogue_unroll(Tiling& tiling) const {
+    const Type& result = instruction_.type();
+    bool are_bytes = result.is_tensor() && bit_width(result.dtype) == 8;
+    tiling.epilogue_unroll = are_bytes && !tiling.compact ? target_.narrowed_together : 1;
   }
 
   void take_form(ContractionShape& shape) const {
@@ -197,6 +206,7 @@ private:
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
     if (chooses) choose_sums(plan, g->shape);
+    set_epilogue_unroll(plan.tiling);
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
@@ -280,6 +290,7 @@ private:
     if (chooses && !context_.by_lines)
       share_out(plan.tiling, g->shape, target_, context_.options.threads, !g->splits_rows());
     if (chooses) choose_sums(plan, g->shape);
+    set_epilogue_unroll(plan.tiling);
     if (plan.tiling.shares > 1 && context_.by_lines) return "members of a chain are cut with it";
     std::string wrong = check_tiling(plan.tiling, g->shape);
     return wrong.empty() ? check_shares(plan.tiling, g->shape, !g->splits_rows()) : wrong;

@@ -61,8 +61,8 @@ std::string text_of(const ContractionPlan& plan) {
          number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
          number("shares", tiling.shares, 1) + flag(tiling.compact, "compact") +
          flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
-         flag(plan.packs_rows, "packs_rows") + flag(plan.looped_epilogue, "looped_epilogue") +
-         flag(plan.bias_first, "bias_first");
+         flag(plan.packs_rows, "packs_rows") + flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
+         flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
 }
 std::string text_of(const WinogradPlan& plan) {
   std::string text = "winograd " + pair_text(plan.outputs_high, plan.outputs_wide);
@@ -314,6 +314,7 @@ private:
     plan.lhs_columns = in_.accept("lhs_columns");
     plan.unpacked = in_.accept("unpacked");
     plan.packs_rows = in_.accept("packs_rows");
+    tiling.interleaves_epilogue = in_.accept("interleaved_epilogue");
     plan.looped_epilogue = in_.accept("looped_epilogue");
     plan.bias_first = in_.accept("bias_first");
     return true;

@@ -58,6 +58,11 @@ double block_cycles(const ContractionShape& shape, const TileBlock& block, int r
          rows * wide * kStoreCycles + again + kBlockCycles;
 }
 
+bool has_clipped_loop(const ContractionShape& shape) {
+  return std::any_of(shape.k.begin(), shape.k.end(),
+                     [](const ReductionLoop& loop) { return loop.kind == ReductionLoop::Kind::Clipped; });
+}
+
 double l1_share(const TargetInfo& target, double share) {
   return static_cast<double>(share_of(target.l1_bytes, share));
 }
@@ -181,10 +186,32 @@ void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const Targe
   if (tiling.sum_tiles > 1) tiling.k_blocks = static_cast<int>(k_blocks);
 }
 
+int64_t tile_steps(const ContractionShape& shape) {
+  int64_t steps = 1;
+  for (const ReductionLoop& loop : shape.k) steps *= loop.extent;
+  return steps / groups_of(shape);
+}
+
+// Products are few instructions that take long, and vectors compute meanwhile if they find their sums. Among
+// fewer steps the epilogue would hold products up.
+void choose_epilogue(Tiling& tiling, const ContractionShape& shape) {
+  constexpr int64_t kManySteps = 8;
+  if (tiling.compact || tiling.sum_tiles > 1 || tiling.k_blocks > 1) return;
+  int64_t rows = tiling.row_block > 0 ? std::min(tiling.row_block, shape.m) : shape.m;
+  int64_t run =
+      tiling.columns_outermost ? rows / tiling.tile.rows : column_groups(shape.n, tiling.tile).full_groups;
+  tiling.interleaves_epilogue = run > 1 && tile_steps(shape) >= kManySteps && !has_clipped_loop(shape);
+}
+
 std::string check_sum_tiles(const Tiling& tiling, const ContractionShape& shape) {
-  if (tiling.sum_tiles == 1 && tiling.k_blocks == 1) return "";
+  bool has_blocks_of_sums = tiling.sum_tiles > 1 || tiling.k_blocks > 1;
+  if (!has_blocks_of_sums && !tiling.interleaves_epilogue) return "";
   if (shape.product.kind != ProductKind::TileMatrix)
     return "only tile matrices have sums of several tiles, and blocks of the reduction, in memory";
+  if (tiling.interleaves_epilogue && has_blocks_of_sums)
+    return "an epilogue is interleaved where the sums of one tile at a time are in memory";
+  if (tiling.interleaves_epilogue && has_clipped_loop(shape))
+    return "an epilogue is interleaved with steps whose number is known";
   const ReductionLoop& loop = shape.k[k_block_level(shape)];
   bool has_blocks = loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
   if (tiling.k_blocks > 1 &&

@@ -34,7 +34,11 @@ int64_t k_block_steps(const ContractionShape& shape, int64_t blocks);
 double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target);
 // Tiles whose sums are in memory at a time, and blocks of the reduction, once the loops are chosen.
 void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target);
+// Whether the epilogue is interleaved, once these are chosen.
+void choose_epilogue(Tiling& tiling, const ContractionShape& shape);
 // Why these cannot be had; empty: they can.
 std::string check_sum_tiles(const Tiling& tiling, const ContractionShape& shape);
+// Products of a tile, each of a whole group of steps: among these an epilogue is interleaved.
+int64_t tile_steps(const ContractionShape& shape);
 
 } // namespace firn::plan

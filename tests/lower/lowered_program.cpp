@@ -7,6 +7,7 @@
 #include "compiler/memory/plan.h"
 #include "compiler/plan/plan_module.h"
 #include "tests/codegen/model_object.h"
+#include "tests/codegen/tile_interpreter.h"
 
 #include <catch2/catch.hpp>
 
@@ -141,6 +142,7 @@ public:
         memory_(whole_lines(program.arena_bytes), placement),
         weights_(whole_lines(program.weight_bytes), placement), arena_(memory_.data()),
         symbols_(program.extents) {
+    if (options.target.has_tile_matrices) interpret_tiles(); // or have the process be granted them
     if (program.weight_bytes > 0)
       std::memcpy(weights_.data(), object_.weights(), static_cast<size_t>(program.weight_bytes));
     for (auto [begin, end] : between)

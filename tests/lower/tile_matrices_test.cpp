@@ -71,16 +71,31 @@ TEST_CASE("tile matrices compute dots of any rows, columns and steps", "[lower][
 
 TEST_CASE("tile matrices follow plans written by hand", "[lower][tiles][plan]") {
   for (const Types& types : {kUnlikeBytes, kBf16})
-    for (const char* rest :
-         {" sums tile_registers tile 32x2 columns outermost", " tile 16x1 rows outermost",
-          " tile 16x3 columns outermost", " tile 48x1 rows outermost", " tile 26x2 columns outermost",
-          " tile 3x1 columns outermost", " tile 16x1 panel 2 columns outermost",
-          " tile 32x2 columns outermost parts 3", " tile 16x2 columns outermost row_block 32",
-          " tile 16x2 columns outermost sum_tiles 2 k_blocks 2", " tile 16x2 rows outermost sum_tiles 2",
-          " tile 32x1 columns outermost sum_tiles 3", " tile 16x3 columns outermost k_blocks 2",
-          " tile 16x1 columns outermost sum_tiles 2 k_blocks 2 row_block 32",
-          " tile 16x1 columns outermost parts 2 row_block 16", " tile 16x2 columns outermost shares 2",
-          " tile 32x2 columns outermost lhs_columns"}) {
+    for (const char* rest : {" sums tile_registers tile 32x2 columns outermost",
+                             " tile 16x1 rows outermost",
+                             " tile 16x3 columns outermost",
+                             " tile 48x1 rows outermost",
+                             " tile 26x2 columns outermost",
+                             " tile 3x1 columns outermost",
+                             " tile 16x1 panel 2 columns outermost",
+                             " tile 32x2 columns outermost parts 3",
+                             " tile 16x2 columns outermost row_block 32",
+                             " tile 16x2 columns outermost sum_tiles 2 k_blocks 2",
+                             " tile 16x2 rows outermost sum_tiles 2",
+                             " tile 32x1 columns outermost sum_tiles 3",
+                             " tile 16x3 columns outermost k_blocks 2",
+                             " tile 16x1 columns outermost sum_tiles 2 k_blocks 2 row_block 32",
+                             " tile 16x1 columns outermost parts 2 row_block 16",
+                             " tile 16x2 columns outermost shares 2",
+                             " tile 32x2 columns outermost lhs_columns",
+                             " tile 16x3 columns outermost interleaved_epilogue",
+                             " tile 3x1 columns outermost interleaved_epilogue",
+                             " tile 16x2 rows outermost interleaved_epilogue",
+                             " tile 13x2 columns outermost row_block 26 interleaved_epilogue",
+                             " tile 16x2 columns outermost shares 2 interleaved_epilogue",
+                             " tile 3x1 columns outermost shares 3 interleaved_epilogue",
+                             " tile 16x1 columns outermost parts 2 interleaved_epilogue",
+                             " tile 16x1 panel 2 columns outermost interleaved_epilogue"}) {
       INFO(rest);
       for (bool constant : {true, false}) {
         DotCase c{types, 53, 96, 70, constant, tile_plan(types, rest)};
@@ -127,6 +142,14 @@ TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
     expect_tiles(Case{types, 48, 20, 1, 3, "3x3 pad 1_1x0_0", 6, 7, Case::ChannelsLast, true, plan + direct});
     expect_tiles(Case{types, 32, 20, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
                       plan + " tile 32x2 rows outermost packs_rows"});
+    // Products of a tile among which the epilogue takes the one before.
+    const std::string interleaved = " interleaved_epilogue";
+    expect_tiles(Case{types, 32, 33, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
+                      plan + " tile 16x1 columns outermost packs_rows" + interleaved});
+    expect_tiles(Case{types, 48, 20, 1, 3, "3x3", 6, 7, Case::ChannelsLast, true,
+                      plan + " tile 6x1 columns outermost" + interleaved});
+    expect_tiles(Case{types, 40, 70, 1, 1, "1x1", 6, 9, Case::Blocked, true,
+                      plan + " tile 32x2 rows outermost packs_rows" + interleaved});
     // Blocks of lines of the window; rows that leave a batch of tiles half empty.
     expect_tiles(Case{types, 32, 20, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
                       plan + " tile 16x1 columns outermost sum_tiles 3 k_blocks 3 packs_rows"});
@@ -219,6 +242,12 @@ TEST_CASE("plans of tile matrices that cannot be followed are refused", "[lower]
             "neither split nor interleaved"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 16x1 columns outermost k_blocks 2")),
             "left without steps"));
+  CHECK(has(error(kUnlikeBytes, 64,
+                  tile_plan(kUnlikeBytes, " tile 16x1 columns outermost sum_tiles 2 interleaved_epilogue")),
+            "one tile at a time"));
+  CHECK(has(error(kUnlikeBytes, 64,
+                  "direct product dot4 u8 i8 i32 tile 4x2 columns outermost interleaved_epilogue"),
+            "only tile matrices"));
   CHECK(has(error(kUnlikeBytes, 64, "direct product dot4 u8 i8 i32 tile 4x2 columns outermost sum_tiles 2"),
             "only tile matrices"));
   CHECK(has(error(kUnlikeBytes, 64, "direct product dot4 u8 i8 i32 sums tile_registers"),

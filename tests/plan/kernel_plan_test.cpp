@@ -27,6 +27,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "direct product fma i16 u8 i32 tile 1x1 rows outermost",
                            "direct product tile_matrix u8 i8 i32 sums tile_registers",
                            "direct tile 32x2 columns outermost sum_tiles 4 k_blocks 3 parts 2 row_block 64",
+                           "direct tile 16x3 columns outermost interleaved_epilogue looped_epilogue",
                            "polyphase tile 4x2 columns outermost bias_first",
                            "planar tile 3x4 columns outermost",
                            "winograd 4x2",

@@ -238,6 +238,8 @@ private:
 
   // The tiles of number [first, end), of one shape.
   void emit_run(TilePosition& position, const IntExpr& first, const IntExpr& end, const PlaceOf& place) {
+    if (tiling_.interleaves_epilogue && !(end - first == IntExpr(1)))
+      return emit_interleaved_run(position, first, end, place);
     if (is_matrix()) {
       int most = tiling_.sum_tiles;
       IntExpr batches = ceil_div(end - first, most);
@@ -251,6 +253,25 @@ private:
       position.column_vector = placed.column_vector;
       emit_tile(position, placed.tile, placed.vectors);
     });
+  }
+
+  // Each tile's products while the epilogue takes the sums of the one before.
+  void emit_interleaved_run(TilePosition& position, const IntExpr& first, const IntExpr& end,
+                            const PlaceOf& place) {
+    auto tile_at = [&](const IntExpr& number) {
+      PlacedTile placed = place(number);
+      position.row = placed.tile.row;
+      position.column_vector = placed.column_vector;
+      return MatrixTile(b_, spec_, tiling_, position, placed.tile.rows, placed.vectors, 0);
+    };
+    IntExpr second = min(first + 1, end);
+    b_.loop(first, second, 1,
+            [&](const IntExpr& number) { tile_at(number).emit_products(0, /*is_first=*/true); });
+    b_.loop(second, end, 1, [&](const IntExpr& number) {
+      MatrixTile before = tile_at(number - 1);
+      tile_at(number).emit_products_behind(before);
+    });
+    b_.loop(max(end - 1, first), end, 1, [&](const IntExpr& number) { tile_at(number).emit_stores(); });
   }
 
   // Those whose sums are in memory at a time.

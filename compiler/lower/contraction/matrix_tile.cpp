@@ -30,14 +30,19 @@ MatrixTile::MatrixTile(Builder& builder, const ContractionSpec& spec, const plan
 }
 
 void MatrixTile::emit_products(const IntExpr& k_block, bool is_first) {
-  if (is_first) {
-    for (int i = 0; i < high_; ++i)
-      for (int j = 0; j < position_.vectors; ++j) b_.tile_zero(block_.sums(i, j));
-  } else {
-    transfer_sums(/*loads=*/true);
-  }
+  is_first ? zero_sums() : transfer_sums(/*loads=*/true);
   std::vector<IntExpr> k(spec_.shape.k.size());
   emit_reduction(k_block, 0, k);
+  transfer_sums(/*loads=*/false);
+}
+
+void MatrixTile::emit_products_behind(MatrixTile& before) {
+  zero_sums();
+  if (!spec_.store_total) interleaved_ = &before;
+  std::vector<IntExpr> k(spec_.shape.k.size());
+  emit_reduction(0, 0, k);
+  interleaved_ = nullptr;
+  if (spec_.store_total) before.emit_stores(); // totals are those of all rows
   transfer_sums(/*loads=*/false);
 }
 
@@ -57,6 +62,11 @@ void MatrixTile::set_tiles() {
     tiles[static_cast<size_t>(block_.rhs(j))] = {block_.groups, kRowBytes};
   FIRN_CHECK(b_.kernel().tiles.empty() || b_.kernel().tiles == tiles, "a kernel has tiles of one shape");
   b_.kernel().tiles = std::move(tiles);
+}
+
+void MatrixTile::zero_sums() {
+  for (int i = 0; i < high_; ++i)
+    for (int j = 0; j < position_.vectors; ++j) b_.tile_zero(block_.sums(i, j));
 }
 
 IntExpr MatrixTile::sums_place(int i, int j) const {
@@ -104,6 +114,16 @@ void MatrixTile::emit_steps(const IntExpr& first, const IntExpr& end, std::vecto
       emit_products_at(k);
     });
   };
+  if (loop.block == 0 && interleaved_ && plan::k_block_level(spec_.shape) + 1 == k.size()) {
+    // The steps that share the epilogue, as many rows at each, and the others.
+    MatrixTile* before = interleaved_;
+    IntExpr busy = before->rows_ / before->rows_at_a_step() * block_.groups;
+    run(0, first, busy);
+    interleaved_ = nullptr;
+    run(0, busy, end);
+    interleaved_ = before;
+    return;
+  }
   if (loop.block == 0) return run(0, first, end);
   int64_t blocks = loop.extent / loop.block;
   b_.loop(0, blocks, 1, [&](const IntExpr& iv) { run(iv * loop.block, 0, loop.block); });
@@ -123,6 +143,31 @@ void MatrixTile::emit_products_at(const std::vector<IntExpr>& k) {
       b_.tile_dot(product_, block_.sums(i, j), block_.lhs(i), block_.rhs(j));
     }
   }
+  if (interleaved_) emit_share_of_stores(k);
+}
+
+// Of an epilogue that is interleaved: an even part of all rows, of as many vectors as are narrowed together.
+int MatrixTile::rows_at_a_step() const {
+  int rows = 1;
+  auto is_enough = [&] {
+    return rows_ % rows == 0 && rows * plan::tile_steps(spec_.shape) >= rows_ &&
+           rows * position_.vectors >= tiling_.epilogue_unroll;
+  };
+  while (rows < rows_ && !is_enough()) ++rows;
+  return rows;
+}
+
+void MatrixTile::emit_share_of_stores(const std::vector<IntExpr>& k) {
+  IntExpr step = 0;
+  for (size_t i = 0; i + 1 < k.size(); ++i) step = step * spec_.shape.k[i].extent + k[i];
+  step = step * (spec_.shape.k.back().extent / block_.groups) + floor_div(k.back(), block_.groups);
+  MatrixTile& tile = *interleaved_;
+  int share = tile.rows_at_a_step();
+  IntExpr first = step * share;
+  if (first.upper_bound() >= tile.rows_) first = min(first, tile.rows_);
+  TileStores(b_, spec_, tiling_)
+      .store_rows_from_memory(tile.position_, first, min(first + share, tile.rows_), tile.position_.vectors,
+                              tile.first_sum_, tile.before_);
 }
 
 } // namespace firn::lower

@@ -17,14 +17,19 @@ public:
   // first are added to the sums that are there.
   void emit_products(const IntExpr& k_block, bool is_first);
   void emit_stores();
+  // All products while the epilogue takes the sums of `before`, which are where these then go.
+  void emit_products_behind(MatrixTile& before);
 
 private:
   void set_tiles();
+  void zero_sums();
   IntExpr sums_place(int i, int j) const;
   void transfer_sums(bool loads);
   void emit_reduction(const IntExpr& k_block, size_t level, std::vector<IntExpr>& k);
   void emit_steps(const IntExpr& first, const IntExpr& end, std::vector<IntExpr>& k);
   void emit_products_at(const std::vector<IntExpr>& k);
+  int rows_at_a_step() const;
+  void emit_share_of_stores(const std::vector<IntExpr>& k);
 
   kernel::Builder& b_;
   const ContractionSpec& spec_;
@@ -32,8 +37,9 @@ private:
   plan::TileBlock block_;
   kernel::OpKind product_;
   TilePosition position_;
-  int rows_, high_, before_; // of tiles of sums, and rows of the first of them that others compute
-  IntExpr first_sum_;        // in memory
+  int rows_, high_, before_;          // of tiles of sums, and rows of the first of them that others compute
+  IntExpr first_sum_;                 // in memory
+  MatrixTile* interleaved_ = nullptr; // whose rows pass the epilogue among the steps
 };
 
 } // namespace firn::lower

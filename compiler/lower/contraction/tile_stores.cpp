@@ -1,6 +1,8 @@
 // The stores of a tile.
 #include "compiler/lower/contraction/tile_stores.h"
 
+#include <algorithm>
+
 namespace firn::lower {
 
 using kernel::Register;
@@ -20,7 +22,7 @@ void TileStores::store(const TilePosition& position, int rows, int vectors,
   if (!spec_.sums_in_memory || rows * vectors <= kStraightStores)
     return store_totals(position, store_rows(position, rows, vectors, sums));
   put_in_memory(rows * vectors, sums);
-  store_totals(position, store_in_loop(position, rows, vectors, 0, /*adds_initial=*/false));
+  store_totals(position, store_in_loop(position, 0, rows, vectors, 0, /*adds_initial=*/false));
 }
 
 void TileStores::put_in_memory(int count, const std::vector<Register>& sums) {
@@ -46,7 +48,16 @@ void TileStores::store_columns(TilePosition position, int rows, int vectors) {
 void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                                    int first_row) {
   IntExpr first_sum = place + first_row * vectors * groups_.lanes;
-  store_totals(position, store_in_loop(position, rows, vectors, first_sum, static_cast<bool>(spec_.initial)));
+  store_totals(position,
+               store_in_loop(position, 0, rows, vectors, first_sum, static_cast<bool>(spec_.initial)));
+}
+
+void TileStores::store_rows_from_memory(const TilePosition& position, const IntExpr& first,
+                                        const IntExpr& end, int vectors, const IntExpr& place,
+                                        int first_row) {
+  FIRN_CHECK(!spec_.store_total, "totals are those of all rows");
+  IntExpr first_sum = place + first_row * vectors * groups_.lanes;
+  store_in_loop(position, first, end, vectors, first_sum, static_cast<bool>(spec_.initial));
 }
 
 int TileStores::sums_in_memory() {
@@ -78,26 +89,28 @@ TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows
 }
 
 // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
-TileStores::Totals TileStores::store_in_loop(TilePosition position, int rows, int vectors,
-                                             const IntExpr& first_sum, bool adds_initial) {
+TileStores::Totals TileStores::store_in_loop(TilePosition position, const IntExpr& first_row,
+                                             const IntExpr& end_row, int vectors, const IntExpr& first_sum,
+                                             bool adds_initial) {
   int memory = sums_in_memory();
   kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
   int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
-  IntExpr first = position.row;
-  return b_.loop_carried(0, rows, 1,
-                         make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Register{}),
-                         [&](const IntExpr& row, const Totals& carried) {
-                           Totals totals = carried;
-                           position.row = first + row;
-                           for (int vector = 0; vector < vectors; ++vector) {
-                             IntExpr place = first_sum + (row * vectors + vector) * groups_.lanes;
-                             Register sum = b_.load(type, memory, place, alignment);
-                             if (adds_initial)
-                               sum = b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, 0, vector));
-                             add_total(totals, vector, store(position, 0, vector, sum));
-                           }
-                           return totals;
-                         });
+  IntExpr first = position.row, count = end_row - first_row;
+  int64_t unroll = count.is_constant() ? std::clamp<int64_t>(count.value(), 1, unroll_) : unroll_;
+  return b_.loop_carried(
+      first_row, end_row, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Register{}),
+      [&](const IntExpr& row, const Totals& carried) {
+        Totals totals = carried;
+        position.row = first + row;
+        for (int vector = 0; vector < vectors; ++vector) {
+          IntExpr place = first_sum + (row * vectors + vector) * groups_.lanes;
+          Register sum = b_.load(type, memory, place, alignment);
+          if (adds_initial) sum = b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, 0, vector));
+          add_total(totals, vector, store(position, 0, vector, sum));
+        }
+        return totals;
+      },
+      unroll);
 }
 
 int TileStores::valid_lanes(const TilePosition& position, int vector) const {

@@ -8,7 +8,8 @@ namespace firn::lower {
 class TileStores {
 public:
   TileStores(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
-      : b_(builder), spec_(spec), groups_(plan::column_groups(spec.shape.n, tiling.tile)) {}
+      : b_(builder), spec_(spec), groups_(plan::column_groups(spec.shape.n, tiling.tile)),
+        unroll_(tiling.epilogue_unroll) {}
 
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors, const std::vector<kernel::Register>& sums);
@@ -16,6 +17,9 @@ public:
   // these, what spec.initial says is added.
   void store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                          int first_row);
+  // Of these the rows [first, end), where nobody wants totals.
+  void store_rows_from_memory(const TilePosition& position, const IntExpr& first, const IntExpr& end,
+                              int vectors, const IntExpr& place, int first_row);
   // The array in which any tile's sums have room.
   int sums_in_memory();
 
@@ -26,8 +30,8 @@ private:
   void store_totals(const TilePosition& position, const Totals& totals);
   Totals store_rows(const TilePosition& position, int rows, int vectors,
                     const std::vector<kernel::Register>& sums);
-  Totals store_in_loop(TilePosition position, int rows, int vectors, const IntExpr& first_sum,
-                       bool adds_initial);
+  Totals store_in_loop(TilePosition position, const IntExpr& first_row, const IntExpr& end_row, int vectors,
+                       const IntExpr& first_sum, bool adds_initial);
   kernel::Register store(const TilePosition& position, int row, int vector, kernel::Register sum);
   void put_in_memory(int count, const std::vector<kernel::Register>& sums);
   // Column by column, as many as there are.
@@ -37,6 +41,7 @@ private:
   kernel::Builder& b_;
   const ContractionSpec& spec_;
   plan::ColumnGroups groups_;
+  int64_t unroll_;
 };
 
 // Elements of the sums of the largest tile: the last panel's group may be wider than the others.
