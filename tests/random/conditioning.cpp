@@ -205,7 +205,7 @@ double error_within(const Values& values, const TestNode& node, const Literal& r
   if (node.op == "GRU" || node.op == "LSTM" || node.op == "RNN")
     return error_of_gates(result.dtype(), result);
   if ((node.op == "Gemm" || node.op == "MatMul") && is_float(result.dtype()))
-    return error_of_products(literal(0), literal(1), result);
+    return error_of_products(*values.at(node.inputs[0]).literal, *values.at(node.inputs[1]).literal, result);
   if (node.op != "Gelu" && node.op != "com.microsoft.BiasGelu") return 0;
   double largest_x = 0;
   for (size_t i = 0; i < operands.size(); ++i) largest_x += largest_of(literal(i));
