@@ -1,4 +1,4 @@
-// fuse-multiply-adds: rounds once where products are added to before they are quantised.
+// fuse-multiply-adds: rounds once where products are added to before they are quantised, and divides by it.
 //
 //   %p = multiply %sums, %scales                     ->    %y = multiply_add %sums, %scales, %bias
 //   %y = add %p, %bias                                     %r = round_nearest_even %y
@@ -10,9 +10,19 @@
 // scales are joined where the integers are multiplied as such. One rounding less moves results no further,
 // and products over few channels spend more instructions on what follows than on sums.
 //
+// Other values, such as a network's inputs, are divided by their scale as the standard has it. A division
+// takes as long as sixteen products, and what the product with the inverse is off by is known exactly:
+//
+//   %q = divide %x, %scale        ->    %p = multiply %x, %inverse
+//                                       %e = multiply_add %p, -%scale, %x
+//                                       %q = multiply_add %e, %inverse, %p
+//
+// (P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990.)
+//
 // - Requires: fusions formed; other passes do not look for products that are added to.
 // - Establishes, breaks: nothing.
 #include "compiler/graph/fusion.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
@@ -82,6 +92,36 @@ bool fuse_in(Region& region, const PassOptions& options) {
   return changed;
 }
 
+// The quotient of a value that is then quantised. What lies beyond the range by more than a step is brought
+// nearer before: a product that overflows would leave no number.
+Value divide_by_products(GraphBuilder& builder, const Quantized& to, double scale) {
+  const Value x = to.y.def->operand(0);
+  auto number = [&](double value) { return make_splat(builder, x.type(), value); };
+  auto bound = [&](double steps) { return number((steps - static_cast<double>(to.by.zero_point)) * scale); };
+  Value near = builder.op(Opcode::Clamp, {bound(to.low - 1), x, bound(to.high + 1)}),
+        inverse = number(static_cast<float>(1 / scale)),
+        product = builder.op(Opcode::Multiply, {near, inverse}),
+        rest = builder.op(Opcode::MultiplyAdd, {product, number(-scale), near});
+  return builder.op(Opcode::MultiplyAdd, {rest, inverse, product});
+}
+
+bool replace_divisions(Region& region, const PassOptions& options) {
+  constexpr double kLeast = 0x1p-60, kMost = 0x1p60; // whose products with numbers of steps are normal
+  bool changed = false;
+  for (Instruction* convert : region.snapshot()) {
+    auto to = quantized_scaled(*convert);
+    if (!to || !to->y.def->is(Opcode::Divide) || !has_one_use(to->y)) continue;
+    auto scale = splat_value(to->y.def->operand(1));
+    if (!scale || !(*scale >= kLeast && *scale <= kMost) || !options.take_rewrite()) continue;
+    Instruction* division = to->y.def;
+    GraphBuilder builder(region, division);
+    builder.set_location(division->location());
+    replace_instruction(*division, divide_by_products(builder, *to, *scale));
+    changed = true;
+  }
+  return changed;
+}
+
 } // namespace
 
 bool fuse_multiply_adds(Module& module, const PassOptions& options) {
@@ -89,7 +129,10 @@ bool fuse_multiply_adds(Module& module, const PassOptions& options) {
   bool changed = false;
   for_each_region(module, [&](Region& region) {
     for (Instruction* instruction : region.snapshot())
-      if (instruction->is(Opcode::Fusion)) changed |= fuse_in(instruction->region(), options);
+      if (instruction->is(Opcode::Fusion)) {
+        changed |= fuse_in(instruction->region(), options);
+        if (!options.optimize_size) changed |= replace_divisions(instruction->region(), options);
+      }
   });
   return changed;
 }
