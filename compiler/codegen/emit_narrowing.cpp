@@ -9,10 +9,13 @@
 #include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace firn::codegen {
 
 using namespace kernel;
+
+static constexpr int64_t kVectorBytes = 16; // of bytes that a register of words becomes
 
 // A value that is kept below `high` after it was kept above `low`, which a NaN becomes, and what it was
 // before.
@@ -56,6 +59,12 @@ static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
   auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
   if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return std::nullopt;
   return RoundedWords{call->getArgOperand(0), zero ? zero->getSExtValue() : 0};
+}
+
+// `number` where it is less; a NaN stays.
+static llvm::Value* kept_below(llvm::IRBuilder<>& ir, llvm::Value* number, double high) {
+  llvm::Value* most = llvm::ConstantFP::get(number->getType(), high);
+  return ir.CreateSelect(ir.CreateFCmpOLT(most, number), most, number);
 }
 
 // The words of a register of 512 bits, to which `added` is added; what is beyond i32 becomes its least
@@ -105,9 +114,7 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
     return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/false);
   }
   if (!within(-128, 127)) return nullptr;
-  llvm::Value* number = bounds->number;
-  llvm::Value* most = llvm::ConstantFP::get(number->getType(), static_cast<double>(127 - zero));
-  llvm::Value* floats = ir_.CreateSelect(ir_.CreateFCmpOLT(most, number), most, number);
+  llvm::Value* floats = kept_below(ir_, bounds->number, bounds->high);
   llvm::Value* above = limited(llvm::Intrinsic::smax, rounded(floats, zero), -128);
   llvm::Value* whole = limited(llvm::Intrinsic::smin, above, 127);
   return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/true);
@@ -128,11 +135,9 @@ llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* n
   double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);
   bool is_unsigned = least == 0 && most <= 255;
   if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && least == -128 && most <= 127)) return nullptr;
-  llvm::Type* floats = bounds->number->getType();
-  llvm::Value* high = llvm::ConstantFP::get(floats, bounds->high);
-  llvm::Value* below = ir_.CreateSelect(ir_.CreateFCmpOLT(high, bounds->number), high, bounds->number);
-  llvm::Value* whole =
-      ir_.CreateFreeze(ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), floats}, {below}));
+  llvm::Value* below = kept_below(ir_, bounds->number, bounds->high);
+  llvm::Value* whole = ir_.CreateFreeze(
+      ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), below->getType()}, {below}));
   if (zero != 0) whole = ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), zero));
   int bits = static_cast<int>(narrow->getScalarSizeInBits());
   auto limited = [&](llvm::Intrinsic::ID least_of, int64_t bound) {
@@ -162,7 +167,7 @@ void KernelEmitter::pass_narrowed_stores(const Op& op) {
 }
 
 void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
-  constexpr size_t kMostWaiting = 16;
+  constexpr size_t kMostWaiting = 16; // what they store is in registers meanwhile
   auto found = narrowed_.find(store->getValueOperand());
   if (found == narrowed_.end() || context_.target.narrowed_together == 1) return join_narrowed_stores();
   const llvm::DataLayout& layout = context_.module.getDataLayout();
@@ -183,7 +188,6 @@ void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
 // instructions that narrow one, which take twice as long each.
 void KernelEmitter::join_narrowed_stores() {
   constexpr size_t kTogether = 4; // as TargetInfo::narrowed_together
-  constexpr int64_t kBytes = 16;
   std::vector<NarrowedStore> stores = std::move(waiting_);
   waiting_.clear();
   if (stores.size() < kTogether) return;
@@ -191,7 +195,7 @@ void KernelEmitter::join_narrowed_stores() {
   std::sort(stores.begin(), stores.end(),
             [](const NarrowedStore& a, const NarrowedStore& b) { return a.offset < b.offset; });
   for (size_t i = 1; i < stores.size(); ++i)
-    if (stores[i].offset < stores[i - 1].offset + kBytes) return; // one has to come after the other
+    if (stores[i].offset < stores[i - 1].offset + kVectorBytes) return; // one has to come after the other
   llvm::IRBuilder<>::InsertPointGuard guard(ir_);
   if (llvm::Instruction* next = last->getNextNode())
     ir_.SetInsertPoint(next);
@@ -201,24 +205,26 @@ void KernelEmitter::join_narrowed_stores() {
     std::vector<llvm::Value*> words;
     for (size_t i = first; i < first + kTogether; ++i) words.push_back(words_of(stores[i].bytes));
     llvm::Value* bytes = packed_bytes(words, stores[first].bytes);
-    for (size_t i = first; i < first + kTogether;) {
-      size_t end = i + 1;
-      while (end < first + kTogether && stores[end].offset == stores[end - 1].offset + kBytes) ++end;
-      size_t count = end - i == 3 ? 2 : end - i; // of a power of two
-      llvm::StoreInst* store = stores[i].store;
-      ir_.CreateAlignedStore(
-          slice(bytes, static_cast<int>(kBytes * (i - first)), static_cast<int>(kBytes * count)),
-          store->getPointerOperand(), store->getAlign());
-      i += count;
-    }
+    store_joined(bytes, std::span(stores).subspan(first, kTogether));
     for (size_t i = first; i < first + kTogether; ++i) stores[i].store->eraseFromParent();
   }
 }
 
+// Vectors of bytes that lie beside each other at once, by powers of two.
+void KernelEmitter::store_joined(llvm::Value* bytes, std::span<const NarrowedStore> stores) {
+  for (size_t first = 0, count; first < stores.size(); first += count) {
+    size_t end = first + 1;
+    while (end < stores.size() && stores[end].offset == stores[end - 1].offset + kVectorBytes) ++end;
+    count = std::bit_floor(end - first);
+    llvm::Value* part =
+        slice(bytes, static_cast<int>(kVectorBytes * first), static_cast<int>(kVectorBytes * count));
+    llvm::StoreInst* store = stores[first].store;
+    ir_.CreateAlignedStore(part, store->getPointerOperand(), store->getAlign());
+  }
+}
+
 llvm::Value* KernelEmitter::words_of(const NarrowedBytes& bytes) {
-  llvm::Value* high = llvm::ConstantFP::get(bytes.number->getType(), bytes.high);
-  llvm::Value* below = ir_.CreateSelect(ir_.CreateFCmpOLT(high, bytes.number), high, bytes.number);
-  return rounded_to_words(ir_, below, bytes.added);
+  return rounded_to_words(ir_, kept_below(ir_, bytes.number, bytes.high), bytes.added);
 }
 
 // Packs take four lanes of each register at a time.

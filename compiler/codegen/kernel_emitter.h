@@ -131,6 +131,7 @@ private:
   void note_narrowed_store(const kernel::Op& op, llvm::StoreInst* store);
   void pass_narrowed_stores(const kernel::Op& op);
   void join_narrowed_stores();
+  void store_joined(llvm::Value* bytes, std::span<const NarrowedStore> stores);
   llvm::Value* words_of(const NarrowedBytes& bytes);
   llvm::Value* packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like);
 

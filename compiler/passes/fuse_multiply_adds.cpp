@@ -99,8 +99,7 @@ Value divide_by_products(GraphBuilder& builder, const Quantized& to, double scal
   auto number = [&](double value) { return make_splat(builder, x.type(), value); };
   auto bound = [&](double steps) { return number((steps - static_cast<double>(to.by.zero_point)) * scale); };
   Value near = builder.op(Opcode::Clamp, {bound(to.low - 1), x, bound(to.high + 1)}),
-        inverse = number(static_cast<float>(1 / scale)),
-        product = builder.op(Opcode::Multiply, {near, inverse}),
+        inverse = number(1 / scale), product = builder.op(Opcode::Multiply, {near, inverse}),
         rest = builder.op(Opcode::MultiplyAdd, {product, number(-scale), near});
   return builder.op(Opcode::MultiplyAdd, {rest, inverse, product});
 }

@@ -9,9 +9,6 @@
 namespace firn {
 namespace {
 
-// Beyond these a product with an integer may not be one that division brings back.
-constexpr double kLeastScale = 1e-30, kMostScale = 1e30;
-
 bool is_byte(Value value) {
   return value.dtype() == DType::I8 || value.dtype() == DType::U8;
 }
@@ -147,12 +144,12 @@ std::optional<Quantized> quantized_scaled(const Instruction& convert) {
   return Quantized{rounded.def->operand(0), {1, static_cast<int64_t>(zero_point)}, dtype, *low, *high};
 }
 
-std::optional<Quantized> quantized(const Instruction& convert) {
+std::optional<Quantized> quantized(const Instruction& convert, ScaleRange scales) {
   auto found = quantized_scaled(convert);
   if (!found || !found->y.def->is(Opcode::Divide)) return std::nullopt;
   const Instruction& quotient = *found->y.def;
   auto scale = splat_value(quotient.operand(1));
-  if (!scale || !(*scale >= kLeastScale && *scale <= kMostScale)) return std::nullopt;
+  if (!scale || !scales.has(*scale)) return std::nullopt;
   found->y = quotient.operand(0);
   found->by.scale = *scale;
   return found;
@@ -212,7 +209,7 @@ std::optional<Quantization> quantization_of(const Dequantized& value) {
   Quantization found;
   if (value.scale) {
     auto scale = splat_value(value.scale);
-    if (!scale || !(*scale >= kLeastScale && *scale <= kMostScale)) return std::nullopt;
+    if (!scale || !ScaleRange().has(*scale)) return std::nullopt;
     found.scale = *scale;
   }
   if (value.zero_point) {

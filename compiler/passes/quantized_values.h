@@ -52,7 +52,12 @@ struct Quantized {
   DType dtype = DType::U8;
   double low = 0, high = 0; // of the integers
 };
-std::optional<Quantized> quantized(const Instruction& convert);
+// Scales; beyond the usual ones a product with an integer may not be one that division brings back.
+struct ScaleRange {
+  double least = 1e-30, most = 1e30;
+  bool has(double scale) const { return scale >= least && scale <= most; }
+};
+std::optional<Quantized> quantized(const Instruction& convert, ScaleRange scales = {});
 // The same of y that is divided by the scale already, which is one.
 std::optional<Quantized> quantized_scaled(const Instruction& convert);
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like);

@@ -347,24 +347,24 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
 // y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
 // decides between two steps where both are as near.
 Value multiply_by_inverse(Instruction& convert) {
-  auto scaled = quantized_scaled(convert);
-  if (!scaled || !scaled->y.def->is(Opcode::Divide)) return {};
-  Value y = scaled->y.def->operand(0);
-  auto scale = splat_value(scaled->y.def->operand(1));
-  if (!scale || !(*scale > 0) || dequantized(y) || !comes_of_integers(y)) return {};
-  double inverse = 1 / *scale;
+  // Of masked scores, among which are the least numbers of f32, too.
+  constexpr ScaleRange kAnyScale{0x1p-149, 0x1p128};
+  auto value = quantized(convert, kAnyScale);
+  if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};
+  Value y = value->y;
+  double inverse = 1 / value->by.scale;
   // Attention divides by the root of its width before.
   if (y.def->is(Opcode::Divide) && has_one_use(y))
     if (auto divisor = splat_value(y.def->operand(1))) {
       inverse /= *divisor;
       y = y.def->operand(0);
     }
-  // Of masked scores, among which are the least numbers of f32, too.
   if (!std::isnormal(static_cast<float>(inverse))) return {};
   GraphBuilder builder(*convert.parent(), &convert);
-  scaled->y = takes_factor(y, inverse, 1) ? times(builder, y, inverse)
-                                          : builder.op(Opcode::Multiply, {y, builder.splat_like(y, inverse)});
-  return quantize_scaled(builder, *scaled);
+  Quantized scaled = *value;
+  scaled.y = takes_factor(y, inverse, 1) ? times(builder, y, inverse)
+                                         : builder.op(Opcode::Multiply, {y, builder.splat_like(y, inverse)});
+  return quantize_scaled(builder, scaled);
 }
 
 Value recover(Instruction& instruction, const PassOptions& options) {

@@ -187,9 +187,7 @@ void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const Targe
 }
 
 int64_t tile_steps(const ContractionShape& shape) {
-  int64_t steps = 1;
-  for (const ReductionLoop& loop : shape.k) steps *= loop.extent;
-  return steps / groups_of(shape);
+  return static_cast<int64_t>(products_of(shape)) / groups_of(shape);
 }
 
 // Products are few instructions that take long, and vectors compute meanwhile if they find their sums. Among

@@ -5,6 +5,13 @@
 
 namespace firn::lower {
 
+IntExpr iteration_at(const plan::ContractionShape& shape, const std::vector<IntExpr>& k, const IntExpr& step,
+                     int64_t unroll) {
+  IntExpr iteration = 0;
+  for (size_t i = 0; i + 1 < shape.k.size(); ++i) iteration = iteration * shape.k[i].extent + k[i];
+  return iteration * (shape.k.back().extent / unroll) + floor_div(step, unroll);
+}
+
 GroupRequests::GroupRequests(kernel::Builder& builder, const ContractionSpec& spec,
                              const plan::Tiling& tiling, int rows, int64_t unroll)
     : b_(builder), spec_(spec), tiling_(tiling), unroll_(unroll) {
@@ -36,12 +43,9 @@ IntExpr GroupRequests::rows_around() const {
 void GroupRequests::emit(const TilePosition& position, const std::vector<IntExpr>& k,
                          const IntExpr& step) const {
   if (!any()) return;
-  IntExpr row = 0, iteration = 0;
+  IntExpr row = 0, iteration = iteration_at(spec_.shape, k, step, unroll_);
   for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
     row = row * spec_.outer(i) + position.outer[i];
-  for (size_t i = 0; i + 1 < spec_.shape.k.size(); ++i)
-    iteration = iteration * spec_.shape.k[i].extent + k[i];
-  iteration = iteration * (spec_.shape.k.back().extent / unroll_) + floor_div(step, unroll_);
   IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
   IntExpr line = (row * rows_per_pass() + in_pass) * per_row_ + iteration * per_iteration_;
   auto request = [&](const IntExpr& i) { spec_.prefetch(b_, position, line + i); };

@@ -6,6 +6,11 @@
 
 namespace firn::lower {
 
+// The number, counted over all loops of the reduction, of the iteration of `unroll` steps that begins at
+// `step` of the innermost one; `k`: values of the loops around it.
+IntExpr iteration_at(const plan::ContractionShape& shape, const std::vector<IntExpr>& k, const IntExpr& step,
+                     int64_t unroll);
+
 class GroupRequests {
 public:
   // Of a tile of so many rows, whose innermost loop takes `unroll` steps per iteration. None where the group

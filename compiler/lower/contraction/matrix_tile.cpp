@@ -158,12 +158,9 @@ int MatrixTile::rows_at_a_step() const {
 }
 
 void MatrixTile::emit_share_of_stores(const std::vector<IntExpr>& k) {
-  IntExpr step = 0;
-  for (size_t i = 0; i + 1 < k.size(); ++i) step = step * spec_.shape.k[i].extent + k[i];
-  step = step * (spec_.shape.k.back().extent / block_.groups) + floor_div(k.back(), block_.groups);
   MatrixTile& tile = *interleaved_;
   int share = tile.rows_at_a_step();
-  IntExpr first = step * share;
+  IntExpr first = iteration_at(spec_.shape, k, k.back(), block_.groups) * share;
   if (first.upper_bound() >= tile.rows_) first = min(first, tile.rows_);
   TileStores(b_, spec_, tiling_)
       .store_rows_from_memory(tile.position_, first, min(first + share, tile.rows_), tile.position_.vectors,
