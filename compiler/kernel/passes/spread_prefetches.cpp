@@ -2,6 +2,7 @@
 #include "compiler/kernel/passes/spread_prefetches.h"
 
 #include "compiler/kernel/passes/loop_facts.h"
+#include "compiler/kernel/request_streams.h"
 #include "compiler/target/target_info.h"
 
 #include <algorithm>
@@ -47,8 +48,8 @@ std::optional<PrefetchSpread> spread_prefetches(Kernel& kernel, int64_t lines) {
     }
     // Where there are more iterations than lines, the last ones ask for the same again.
     int64_t iterations = std::min(loop.count, (lines + outer_count - 1) / outer_count);
-    IntExpr first = (outer * iterations + min(number, IntExpr(iterations - 1))) * (each * kLine);
-    return PrefetchSpread{loop.body, first, each};
+    IntExpr first = (outer * iterations + min(number, IntExpr(iterations - 1))) * each;
+    return PrefetchSpread{loop.body, first, each, lines};
   }
   return std::nullopt;
 }
@@ -59,7 +60,7 @@ void insert_prefetches(Kernel& kernel, const PrefetchSpread& spread) {
     auto op = std::make_unique<Op>();
     op->kind = OpKind::Prefetch;
     op->buffer = buffer;
-    op->index = spread.first + i * kLine;
+    op->index = line_in_streams(spread.first + i, spread.lines_each, spread.lines) * kLine;
     op->streaming = true;
     spread.body->ops.insert(spread.body->ops.begin() + i, std::move(op));
   }

@@ -7,15 +7,15 @@
 
 namespace firn::kernel {
 
-// Where prefetches go, and from where in the memory ahead they ask.
+// Where prefetches go, and which requests an iteration makes of those for the memory ahead.
 struct PrefetchSpread {
   Block* body = nullptr;
-  IntExpr first;          // byte of the first line that an iteration asks for
-  int64_t lines_each = 0; // by an iteration
+  IntExpr first;                     // request of an iteration
+  int64_t lines_each = 0, lines = 0; // by an iteration, and by all
 };
 
-// A place from which the kernel asks for `lines` lines (64 bytes) in order and a few at a time; nothing if
-// its loops have too few iterations.
+// A place from which the kernel asks for `lines` lines (64 bytes), a few at a time; nothing if its loops have
+// too few iterations.
 std::optional<PrefetchSpread> spread_prefetches(Kernel& kernel, int64_t lines);
 
 // Has the kernel prefetch so into the second cache level, from where its new last parameter points.

@@ -99,6 +99,7 @@ struct ContractionSpec {
   // group's successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the
   // second cache level.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
+  bool prefetches_own_group = false; // instead, and what is read next is asked for just ahead of it
   // Prefetches the scalar operand of a row at `k`, one line of a blocked layout. Unset: it is near, or the
   // CPU sees its pattern.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row,

@@ -155,7 +155,7 @@ private:
     int64_t elements = kCacheLineBytes / kernel::scalar_bytes(packed_.element),
             group = packed_.tile.vectors * packed_.tile.lanes;
     spec.group_lines = packed_.reduction_size() * group / elements;
-    bool passes_once = spec.shape.m <= packed_.tile.rows;
+    bool passes_once = spec.prefetches_own_group = spec.shape.m <= packed_.tile.rows;
     spec.prefetch = [code = *this, elements, passes_once](Builder& b, const TilePosition& at,
                                                           const IntExpr& line) {
       const PackedOperand& packed = code.packed_;

@@ -1,6 +1,8 @@
 // The shares of a column group that tiles ask for.
 #include "compiler/lower/contraction/group_requests.h"
 
+#include "compiler/kernel/request_streams.h"
+
 #include <algorithm>
 
 namespace firn::lower {
@@ -48,9 +50,14 @@ void GroupRequests::emit(const TilePosition& position, const std::vector<IntExpr
     row = row * spec_.outer(i) + position.outer[i];
   IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
   IntExpr line = (row * rows_per_pass() + in_pass) * per_row_ + iteration * per_iteration_;
-  auto request = [&](const IntExpr& i) { spec_.prefetch(b_, position, line + i); };
-  if (!per_iteration_.is_constant()) return b_.loop(0, per_iteration_, 1, request);
-  for (int64_t i = 0; i < per_iteration_.value(); ++i) request(i);
+  if (!per_iteration_.is_constant())
+    return b_.loop(0, per_iteration_, 1, [&](const IntExpr& i) { spec_.prefetch(b_, position, line + i); });
+  int64_t requests = per_iteration_.value();
+  for (int64_t i = 0; i < requests; ++i)
+    spec_.prefetch(b_, position,
+                   spec_.prefetches_own_group
+                       ? line + i
+                       : kernel::line_in_streams(line + i, requests, spec_.group_lines));
 }
 
 } // namespace firn::lower
