@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace firn::plan {
@@ -301,6 +302,27 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   return best;
 }
 
+// Few rows over weights that come from memory take as long as these take to come, which is shorter as several
+// streams. Nothing where they are near, or one stream is as fast.
+std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const TargetInfo& target) {
+  constexpr int64_t kStreamBytes = 16384; // of one that is worth it
+  constexpr int kVectors = 2;             // of all streams together they hide the latency of FMAs
+  Tiling tiling;
+  tiling.column_streams = target.memory_streams;
+  bool is_far =
+      shape.weight_bytes > target.l2_bytes && shape.vector_bytes >= tiling.column_streams * kStreamBytes;
+  if (tiling.column_streams == 1 || !is_far || shape.compact || shape.m_varies || target.vector_bits == 0 ||
+      shape.m > target.vector_registers || (shape.panel > 0 && shape.panel != kVectors))
+    return std::nullopt;
+  tiling.tile.rows = static_cast<int>(shape.m);
+  tiling.tile.vectors = kVectors;
+  tiling.tile.lanes = target.lanes(shape.element_bits);
+  int needed = registers_needed(tiling.tile.rows * tiling.column_streams, kVectors, 1, shape,
+                                facts_of(shape.product, target), target);
+  bool fits = needed <= target.vector_registers && check_column_streams(tiling, shape).empty();
+  return fits ? std::optional(tiling.tile) : std::nullopt;
+}
+
 // Cycles of the bytes that an order streams.
 double streamed_cost(double bytes, double working_set, const TargetInfo& target) {
   return bytes / bytes_per_cycle(working_set, target);
@@ -356,9 +378,30 @@ ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile) {
   return walk;
 }
 
+std::string check_column_streams(const Tiling& tiling, const ContractionShape& shape) {
+  if (tiling.column_streams == 1) return "";
+  bool is_one_tile = shape.m <= tiling.tile.rows && !shape.m_varies &&
+                     std::all_of(shape.outer.begin(), shape.outer.end(), [](int64_t n) { return n == 1; });
+  bool is_rolled = std::all_of(shape.k.begin(), shape.k.end(), [](const ReductionLoop& loop) {
+    return loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
+  });
+  if (!is_one_tile || !is_rolled || shape.has_inner_sums || shape.product.kind == ProductKind::TileMatrix)
+    return "streams of columns are of one register tile's rows, and of loops of the reduction without blocks";
+  const TileShape& tile = tiling.tile;
+  if (tile.accumulator_splits > 1 || tile.k_interleave > 1 || tile.panel > 0 || tiling.parts > 1 ||
+      tiling.row_block > 0 || tiling.shares > 1 || !tiling.columns_outermost)
+    return "streams of columns have neither splits, steps interleaved, panels, parts, blocks nor shares";
+  return column_groups(shape.n, tile).full_groups < tiling.column_streams
+             ? "there are fewer groups of columns"
+             : "";
+}
+
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {
   Tiling tiling;
   bool is_matrix = shape.product.kind == ProductKind::TileMatrix;
+  std::optional<TileShape> of_stream;
+  if (!tile && !is_matrix) of_stream = choose_stream_tile(shape, target);
+  if (of_stream) tile = &*of_stream, tiling.column_streams = target.memory_streams;
   tiling.tile = tile ? *tile : is_matrix ? choose_tile_block(shape, target) : choose_tile(shape, target);
   tiling.tile.lanes = target.lanes(shape.element_bits);
   tiling.compact = shape.compact;
@@ -371,8 +414,10 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);
+  TileShape at_a_time = tiling.tile;
+  at_a_time.vectors *= tiling.column_streams;
   tiling.cycles = is_matrix ? tile_block_cycles(shape, tiling.tile, target)
-                            : tiling_cycles(shape, tiling.tile, target) * steps;
+                            : tiling_cycles(shape, at_a_time, target) * steps;
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
   double scalar_bytes = static_cast<double>(shape.scalar_bytes),
          vector_bytes = static_cast<double>(shape.vector_bytes);
@@ -393,7 +438,8 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   // tiles pass once per group.
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target) +
                       streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
-  tiling.columns_outermost = columns_first <= rows_first || shape.vector_outer_dims > 0;
+  tiling.columns_outermost =
+      columns_first <= rows_first || shape.vector_outer_dims > 0 || tiling.column_streams > 1;
   return tiling;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/target/target_info.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace firn::plan {
@@ -97,6 +98,9 @@ struct Tiling {
   int epilogue_unroll = 1; // rows that a loop over sums in memory takes at a time
   int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
   int64_t shares = 1;      // columns outermost: items into which a group's walk over the rest is cut
+  // Column groups that are computed side by side, of as many equal parts of the columns: a packed operand
+  // that comes from memory comes as so many streams.
+  int column_streams = 1;
   bool compact = false;    // small code before speed: nothing unrolled
   int unroll = 1;          // steps of the innermost reduction loop per iteration
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
@@ -113,6 +117,9 @@ struct Tiling {
 // streams. `tile`, if any, is taken instead; its lanes are the target's.
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target,
                      const TileShape* tile = nullptr);
+
+// Why columns are not computed in so many streams; empty: they can be.
+std::string check_column_streams(const Tiling& tiling, const ContractionShape& shape);
 
 // How far a group of columns walks: the outer dim that selects no vectors and has most to share out (none:
 // -1, then the whole tiles of rows), and how many steps that has.

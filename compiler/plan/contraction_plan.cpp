@@ -45,6 +45,7 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   tiling.parts = plan.tiling.parts;
   tiling.row_block = plan.tiling.row_block;
   tiling.shares = plan.tiling.shares;
+  tiling.column_streams = plan.tiling.column_streams;
   plan.tiling = tiling;
 }
 
@@ -55,6 +56,7 @@ std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
     return "a tile takes an even part of its panel";
   if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
     return "columns are outermost where batches or groups have their own";
+  if (std::string wrong = check_column_streams(tiling, shape); !wrong.empty()) return wrong;
   return check_sum_tiles(tiling, shape);
 }
 
@@ -202,6 +204,8 @@ private:
     set_tiling(plan, g->shape, target_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
+    if (plan.tiling.column_streams > 1 && (plan.unpacked || !g->column.extent.is_constant()))
+      return "streams of columns are of packed ones";
     if (plan.packs_rows) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
@@ -240,6 +244,9 @@ private:
     bool passes_once = g.shape.m <= tiling.tile.rows;
     bool left_to_hardware =
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
+    // Where the hardware follows one stream as fast as memory brings it, requests cost what widening needs.
+    bool widens = g.shape.product.kind == ProductKind::Fma && g.shape.product.lhs != g.shape.product.rhs;
+    left_to_hardware |= passes_once && (tiling.column_streams > 1 || (widens && target_.memory_streams == 1));
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
   }
 
@@ -302,8 +309,8 @@ private:
       return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
     set_tiling(plan, g->shape, target_, chooses);
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 ||
-        plan.tiling.tile.panel > 0 || plan.lhs_columns || plan.unpacked || plan.looped_epilogue ||
-        plan.bias_first)
+        plan.tiling.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.lhs_columns || plan.unpacked ||
+        plan.looped_epilogue || plan.bias_first)
       return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

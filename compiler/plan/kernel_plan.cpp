@@ -59,9 +59,10 @@ std::string text_of(const ContractionPlan& plan) {
   return name + text_of(tiling.tile) + (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
          number("sum_tiles", tiling.sum_tiles, 1) + number("k_blocks", tiling.k_blocks, 1) +
          number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
-         number("shares", tiling.shares, 1) + flag(tiling.compact, "compact") +
-         flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
-         flag(plan.packs_rows, "packs_rows") + flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
+         number("shares", tiling.shares, 1) + number("column_streams", tiling.column_streams, 1) +
+         flag(tiling.compact, "compact") + flag(plan.lhs_columns, "lhs_columns") +
+         flag(plan.unpacked, "unpacked") + flag(plan.packs_rows, "packs_rows") +
+         flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
          flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
 }
 std::string text_of(const WinogradPlan& plan) {
@@ -298,14 +299,17 @@ private:
     if (!read(tiling.tile)) return false;
     tiling.columns_outermost = !in_.accept("rows");
     bool has_order = !tiling.columns_outermost || in_.accept("columns");
-    int64_t parts = 1, sum_tiles = 1, k_blocks = 1;
+    int64_t parts = 1, sum_tiles = 1, k_blocks = 1, streams = 1;
     if ((has_order && !in_.expect("outermost")) ||
         !read_count("sum_tiles", "at least one tile has sums", sum_tiles) ||
         !read_count("k_blocks", "there is at least one block", k_blocks) ||
         !read_count("parts", "there is at least one part", parts) ||
         !read_count("row_block", "a block has at least one row", tiling.row_block) ||
-        !read_count("shares", "there is at least one share", tiling.shares))
+        !read_count("shares", "there is at least one share", tiling.shares) ||
+        !read_count("column_streams", "there is at least one stream", streams))
       return false;
+    if (streams > kMaxTile) return in_.fail("streams are up to " + std::to_string(kMaxTile));
+    tiling.column_streams = static_cast<int>(streams);
     if (std::max({parts, sum_tiles, k_blocks}) > INT32_MAX) return in_.fail("there are not so many steps");
     tiling.parts = static_cast<int>(parts);
     tiling.sum_tiles = static_cast<int>(sum_tiles);

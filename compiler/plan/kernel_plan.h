@@ -30,7 +30,7 @@ enum class SumsIn : uint8_t {
 //
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
-//           [row_block N] [shares N]
+//           [row_block N] [shares N] [column_streams N]
 //           [compact] [lhs_columns] [unpacked] [packs_rows] [looped_epilogue] [bias_first]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are

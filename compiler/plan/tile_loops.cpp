@@ -105,6 +105,7 @@ void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const Ta
 
 void share_out(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
                bool may_cut_rows) {
+  if (tiling.column_streams > 1) return;
   choose_order(tiling, shape, target, threads, may_cut_rows);
   choose_shares(tiling, shape, threads, may_cut_rows);
 }

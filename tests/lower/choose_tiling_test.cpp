@@ -69,6 +69,22 @@ TEST_CASE("depth pays where the last vector is half empty and the reduction long
   CHECK(plan::choose_tiling(shape, *target).tile.k_interleave == 1);
 }
 
+TEST_CASE("weights of few rows come in streams where they are far", "[lower][tiling]") {
+  auto streams = [](const char* cpu, int64_t rows, int64_t weight_bytes) {
+    plan::ContractionShape shape = product(rows, 768, 3072, 0);
+    shape.weight_bytes = weight_bytes;
+    plan::Tiling tiling = plan::choose_tiling(shape, *find_target("", cpu, ""));
+    CHECK(plan::check_column_streams(tiling, shape) == "");
+    return tiling.column_streams;
+  };
+  CHECK(streams("sapphirerapids", 1, 100 << 20) == 4);
+  CHECK(streams("x86-64-v3", 1, 100 << 20) == 4);
+  CHECK(streams("sapphirerapids", 2, 100 << 20) == 4);
+  CHECK(streams("sapphirerapids", 1, 1 << 20) == 1);
+  CHECK(streams("sapphirerapids", 64, 100 << 20) == 1);
+  CHECK(streams("znver4", 1, 100 << 20) == 1);
+}
+
 TEST_CASE("the last column group takes the registers that its columns fill", "[lower][tiling]") {
   plan::ColumnGroups groups = plan::column_groups(72, {9, 3, 16, 1, 2});
   CHECK(groups.count() == 2);

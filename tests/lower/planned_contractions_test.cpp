@@ -61,6 +61,34 @@ std::string transposed_text(const std::string& plan, const std::string& cpu) {
          "} : " + out + " %r = copy %c : f32[1," + filters + ",10,12] return %r } }";
 }
 
+// Few rows over 331 columns of weights, with tanh(sums + bias) behind: whole groups of columns in streams,
+// those left, and a part of one.
+std::string wide_text(const std::string& plan, int rows, const std::string& dtype) {
+  std::string x = "[" + std::to_string(rows) + ",29]", y = "f32[" + std::to_string(rows) + ",331]";
+  std::string weights = random_constant(29 * 331, 3) + " : f32[29,331] ", of = "%v", type = "f32[29,331]";
+  std::string convert;
+  if (dtype != "f32") {
+    type = dtype + "[29,331]";
+    convert = "%n = convert %v {to = " + dtype + "} : " + type + " ";
+    of = "%n";
+  }
+  return "module @m { func @main(%x: f32" + x + ", %b: f32[331]) -> (" + y + ") { %v = " + weights + convert +
+         "%c = fusion %x, " + of + ", %b {kind = contraction" + attribute(plan) + "} region (%p: f32" + x +
+         ", %q: " + type +
+         ", %d: f32[331]) { %s = dot %p, %q {lhs_batch = [], rhs_batch = [], lhs_contract = " +
+         "[1], rhs_contract = [0], result = f32} : " + y + " %e = broadcast_in_dim %d {dims = [1]} : " + y +
+         " %t = add %s, %e : " + y + " %a = tanh %t : " + y + " return %a } : " + y + " return %c } }";
+}
+
+std::string byte_text(const std::string& plan) {
+  return "module @m { func @main(%x: u8[1,29]) -> (i32[1,331]) { %v = " + random_constant(29 * 331, 3) +
+         " : f32[29,331] %h = constant [40] : f32[] %g = broadcast_in_dim %h {dims = []} : f32[29,331] "
+         "%m = multiply %v, %g : f32[29,331] %w = convert %m {to = i8} : i8[29,331] %y = dot %x, %w "
+         "{lhs_batch = [], "
+         "rhs_batch = [], lhs_contract = [1], rhs_contract = [0], result = i32" +
+         attribute(plan) + "} : i32[1,331] return %y } }";
+}
+
 const char* const kCpus[] = {"x86-64", "x86-64-v3", "native"};
 
 template <class Text> void expect_followed(const std::vector<std::string>& plans, Text text) {
@@ -95,6 +123,20 @@ TEST_CASE("dots follow plans written by hand", "[lower][plan]") {
                    "direct tile 5x1 columns outermost lhs_columns",
                    "direct tile 1x1 columns outermost shares 2"},
                   [&](const std::string& plan, const char*) { return batched_text(plan); });
+}
+
+TEST_CASE("columns come in as many streams as plans say", "[lower][plan]") {
+  for (const char* dtype : {"f32", "bf16"}) {
+    std::string product = dtype == std::string("f32") ? "" : " product fma f32 bf16 f32";
+    for (int rows : {1, 3})
+      expect_followed({"direct" + product + " tile 3x2 columns outermost column_streams 4",
+                       "direct" + product + " tile 4x1 columns outermost column_streams 3 looped_epilogue",
+                       "direct" + product + " tile 3x4 columns outermost column_streams 2 looped_epilogue"},
+                      [&](const std::string& plan, const char*) { return wide_text(plan, rows, dtype); });
+  }
+  expect_followed({"direct tile 1x2 columns outermost column_streams 4",
+                   "direct tile 1x1 columns outermost column_streams 5"},
+                  [&](const std::string& plan, const char*) { return byte_text(plan); });
 }
 
 TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
@@ -148,6 +190,12 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
   CHECK(has(dot("direct tile 4x2 interleave 2 columns outermost"), "interleaved by 1 at most"));
   CHECK(has(dot("direct tile 4x2 columns outermost lhs_columns unpacked"), "do not lie together"));
+  CHECK(has(dot("direct tile 4x2 columns outermost column_streams 2"), "of one register tile's rows"));
+  CHECK(has(dot("direct tile 13x1 splits 2 columns outermost column_streams 2"), "neither splits"));
+  CHECK(has(dot("direct tile 13x1 rows outermost column_streams 2"), "neither splits"));
+  CHECK(has(dot("direct tile 13x2 columns outermost column_streams 9"), "fewer groups"));
+  CHECK(has(error_of(dot_text("direct tile 13x1 columns outermost column_streams 2 unpacked", false)),
+            "of packed ones"));
   CHECK(has(dot("relayout"), "no copy, transpose or broadcast"));
   CHECK(has(dot("sort"), "another operation"));
   CHECK(has(error_of(batched_text("direct tile 2x1 rows outermost")), "batches or groups"));

@@ -55,7 +55,9 @@ public:
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.shape.outer) outer *= extent;
-    if (tiling_.row_block > 0 && spec_.finish_rows) {
+    if (tiling_.column_streams > 1) {
+      emit_streams();
+    } else if (tiling_.row_block > 0 && spec_.finish_rows) {
       emit_finished_blocks();
     } else if (tiling_.row_block > 0) {
       IntExpr blocks = ceil_div(spec_.m(), tiling_.row_block);
@@ -146,6 +148,34 @@ private:
       index = floor_div(index, extent);
     }
     return values;
+  }
+
+  // Groups of as many parts of the columns side by side, then those that are left.
+  void emit_streams() {
+    FIRN_CHECK(!spec_.edge_columns && !spec_.edge_rows, "streams of columns whose number varies");
+    int64_t each = groups_.full_groups / tiling_.column_streams, left = each * tiling_.column_streams;
+    IntExpr p = b_.set_parallel(each + groups_.count() - left);
+    TilePosition position;
+    position.row = 0;
+    position.outer.assign(spec_.shape.outer.size(), IntExpr(0));
+    auto rows = static_cast<int>(spec_.shape.m);
+    auto side_by_side = [&] {
+      std::vector<TilePosition> positions(static_cast<size_t>(tiling_.column_streams), position);
+      for (size_t i = 0; i < positions.size(); ++i)
+        positions[i].column_vector = (p + static_cast<int64_t>(i) * each) * groups_.vectors;
+      emit_register_tiles(b_, spec_, tiling_, positions, rows, groups_.vectors);
+      return std::vector<Register>{};
+    };
+    if (left == groups_.count()) return (void)side_by_side();
+    auto alone = [&](const IntExpr& vector, int vectors) {
+      position.column_vector = vector;
+      emit_tile(position, {0, rows}, vectors);
+    };
+    b_.if_then_else(b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(p), b_.index(each)),
+                    side_by_side, [&] {
+                      emit_column_group(b_, groups_, max(p - each, 0) + left, alone);
+                      return std::vector<Register>{};
+                    });
   }
 
   // One share of what a group of columns walks over, in equal steps: the last share may have fewer.
@@ -404,7 +434,7 @@ void emit_column_group(Builder& b, const plan::ColumnGroups& groups, const IntEx
   // Not before the last panel, whose groups are told apart by that.
   IntExpr rest = groups.rest_groups == 1 ? IntExpr(0) : max(group - groups.full_groups, 0);
   IntExpr last = rest * groups.rest_vectors + groups.first_rest_vector();
-  if (groups.full_groups == 0) return body(last, groups.rest_vectors);
+  if (group.lower_bound() >= groups.full_groups) return body(last, groups.rest_vectors);
   if (groups.rest_groups == 0) return body(group * groups.vectors, groups.vectors);
   kernel::MachineType index_type{kernel::Scalar::Index, 1};
   Register is_full = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(group),

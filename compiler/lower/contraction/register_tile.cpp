@@ -42,6 +42,26 @@ public:
     TileStores(b_, spec_, tiling_).store(position, rows, vectors, acc);
   }
 
+  // Sums of all tiles are carried together, those of one behind those of another.
+  void emit(std::vector<TilePosition> positions, int rows, int vectors) {
+    kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
+    Register zero = b_.constant(type, 0.0);
+    int sums = rows * vectors;
+    std::vector<Register> acc;
+    for (TilePosition& position : positions) {
+      position.vectors = vectors;
+      for (int i = 0; i < sums; ++i)
+        acc.push_back(spec_.initial ? spec_.initial(b_, position, i / vectors, i % vectors) : zero);
+    }
+    side_by_side_ = std::move(positions);
+    std::vector<IntExpr> k(spec_.shape.k.size());
+    acc = emit_reduction(side_by_side_[0], rows, vectors, 0, k, std::move(acc));
+    for (size_t i = 0; i < side_by_side_.size(); ++i) {
+      auto first = acc.begin() + static_cast<std::ptrdiff_t>(i) * sums;
+      TileStores(b_, spec_, tiling_).store(side_by_side_[i], rows, vectors, {first, first + sums});
+    }
+  }
+
 private:
   // From registers with several steps of the reduction to the sums of rows x vectors.
   std::vector<Register> add_all_steps(const TilePosition& position, int rows, int vectors,
@@ -240,9 +260,18 @@ private:
     return acc;
   }
 
-  // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
   std::vector<Register> emit_step(const TilePosition& position, int rows, int vectors,
                                   const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
+    if (side_by_side_.empty()) return emit_step_of(position, rows, vectors, k, phase, std::move(acc));
+    for (size_t i = 0; i < side_by_side_.size(); ++i)
+      acc = emit_step_of(side_by_side_[i], rows, vectors, k, static_cast<int>(i), std::move(acc));
+    return acc;
+  }
+
+  // One step of the reduction: vectors loaded once, every scalar multiplied into its row. `phase`: whose sums
+  // they are, of several partial ones or of several tiles.
+  std::vector<Register> emit_step_of(const TilePosition& position, int rows, int vectors,
+                                     const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
     std::vector<Register> loaded;
     const plan::Product& product = spec_.shape.product;
     for (int vector = 0; vector < vectors; ++vector)
@@ -281,8 +310,9 @@ private:
   const ContractionSpec& spec_;
   const plan::Tiling& tiling_;
   plan::ColumnGroups groups_;
-  int k_interleave_ = 1;    // steps that a register holds
-  bool is_scaled_ = false;  // within the sums of a block
+  int k_interleave_ = 1;                   // steps that a register holds
+  bool is_scaled_ = false;                 // within the sums of a block
+  std::vector<TilePosition> side_by_side_; // several tiles; empty: one
   std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
 };
 
@@ -301,6 +331,11 @@ bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k
 void emit_register_tile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors) {
   RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
+}
+
+void emit_register_tiles(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
+                         const std::vector<TilePosition>& positions, int rows, int vectors) {
+  RegisterTile(builder, spec, tiling).emit(positions, rows, vectors);
 }
 
 bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows) {

@@ -9,6 +9,10 @@ namespace firn::lower {
 void emit_register_tile(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors);
 
+// The same of tiles in as many places, in one loop over the reduction.
+void emit_register_tiles(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
+                         const std::vector<TilePosition>& positions, int rows, int vectors);
+
 // Whether each of the rows [first, first + rows) contributes at every value of the unrolled reduction loops.
 bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows);
 
