@@ -5,12 +5,13 @@
 //                                              %d = dot %a, %b {result = f32}
 //
 // Where the CPU multiplies bf16 faster, both factors are narrow, and what is computed for such a product is
-// stored narrow: others that compute with it read that. Where rows are few, so that a product takes as long
-// as its weights take to come from memory, the weights alone are: they are widened in registers, and the
-// activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and
-// so do products of two values that are computed but for attention's (fuse-attention), depthwise
-// convolutions, and convolutions of few channels where no tile matrices take the steps of a window as one
-// row. Convolutions that Winograd's algorithm computes in less time than pairs of bf16 take stay in f32 too.
+// stored narrow, and moved narrow on its way there: others that compute with it read that. Where rows are
+// few, so that a product takes as long as its weights take to come from memory, the weights alone are: they
+// are widened in registers, and the activations keep their digits. Other products stay as they are. Norms,
+// softmax and sums stay in f32, and so do products of two values that are computed but for attention's
+// (fuse-attention), depthwise convolutions, and convolutions of few channels where no tile matrices take the
+// steps of a window as one row. Convolutions that Winograd's algorithm computes in less time than pairs of
+// bf16 take stay in f32 too.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.
@@ -21,6 +22,7 @@
 #include "compiler/plan/choose_matrices.h"
 #include "compiler/plan/winograd_in_f32.h"
 
+#include <cmath>
 #include <map>
 
 namespace firn {
@@ -48,6 +50,7 @@ public:
       instruction->attributes().set("result", DType::F32);
       changed = true;
     }
+    hold_moved();
     for (const auto& [value, converted] : order_) share(value, converted);
     return changed;
   }
@@ -88,6 +91,87 @@ private:
               ->result();
       user->parent()->replace_uses(user->result(), builder.convert(rows, DType::F32));
     }
+  }
+
+  // How many operands, the first ones, it takes elements of and does nothing else with them.
+  static int moved_operands(const Instruction& instruction) {
+    switch (instruction.opcode()) {
+    case Opcode::Concatenate: return instruction.num_operands();
+    case Opcode::Reshape:
+    case Opcode::Transpose:
+    case Opcode::Slice:
+    case Opcode::Reverse:
+    case Opcode::BroadcastInDim: return 1;
+    case Opcode::ReduceWindow:
+      return instruction.num_operands() == 2 && simple_reducer(instruction) == Opcode::Maximum &&
+                     is_splat_of(instruction.operand(1), -INFINITY)
+                 ? 1
+                 : 0;
+    default: return 0;
+    }
+  }
+
+  static bool is_narrowing(const Instruction& instruction) {
+    return instruction.is(Opcode::Convert) && instruction.type().dtype == DType::BF16;
+  }
+
+  // Whether everybody reads it narrow or computes with it, and somebody for a product.
+  bool may_be_held(const Instruction& movement, const std::set<const Instruction*>& held) const {
+    bool is_wanted = false;
+    for (const Instruction* user : movement.users()) {
+      bool reads_narrow = is_narrowing(*user) || held.count(user);
+      if (user->parent() != movement.parent() || (!reads_narrow && !is_elementwise(user->opcode())))
+        return false;
+      is_wanted |= reads_narrow;
+    }
+    return is_wanted && static_cast<size_t>(movement.num_uses(0)) == movement.users().size();
+  }
+
+  // What is moved between such products is narrow from where it is computed.
+  void hold_moved() {
+    std::vector<Instruction*> movements;
+    std::set<const Instruction*> held;
+    for (Instruction* instruction : region_.snapshot()) {
+      bool is_computed = moved_operands(*instruction) > 0 && instruction->type().is_tensor() &&
+                         instruction->type().dtype == DType::F32 &&
+                         !instruction->operand(0).def->is(Opcode::Constant);
+      if (is_computed && held.insert(instruction).second) movements.push_back(instruction);
+    }
+    for (size_t count = 0; count != held.size();) {
+      count = held.size();
+      std::erase_if(held, [&](const Instruction* movement) { return !may_be_held(*movement, held); });
+    }
+    std::erase_if(movements, [&](Instruction* movement) { return held.count(movement) == 0; });
+    for (Instruction* movement : movements) hold(*movement);
+    for (auto movement = movements.rbegin(); movement != movements.rend(); ++movement)
+      region_.erase(*movement);
+  }
+
+  void hold(Instruction& movement) {
+    Value wide = movement.result();
+    std::vector<Value> operands = movement.operands();
+    for (int i = 0; i < moved_operands(movement); ++i)
+      operands[static_cast<size_t>(i)] = narrow(operands[static_cast<size_t>(i)]);
+    GraphBuilder builder(*movement.parent(), behind(wide));
+    builder.set_location(movement.location());
+    Type type = movement.type();
+    type.dtype = DType::BF16;
+    Value moved =
+        movement.is(Opcode::ReduceWindow)
+            ? builder.reduce_window(Opcode::Maximum, operands[0], movement.attributes().window())
+            : builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
+    std::vector<Instruction*> others;
+    for (Instruction* user : std::vector<Instruction*>(movement.users())) {
+      if (is_narrowing(*user)) {
+        region_.replace_uses(user->result(), moved);
+        region_.erase(user);
+      } else if (is_elementwise(user->opcode())) {
+        others.push_back(user);
+      }
+    }
+    read_converted(wide, moved, others);
+    std::erase_if(order_, [&](const auto& known) { return known.first == wide; });
+    narrow_[{&movement, 0}] = moved;
   }
 
   // Elementwise users of a computed value read it narrow too: then it is stored once.
