@@ -406,6 +406,7 @@ bool gains_by_i16(const Instruction& contraction, const TargetInfo& target, bool
     return facts_of(product, target).instructions / product.k_group();
   };
   auto bytes = choose_product(contraction, target, /*strict=*/false);
+  if (bytes && in_tile_matrices(*bytes, target, /*strict=*/false)) return false;
   const Product pairs{ProductKind::Dot2, DType::I16, DType::I8, DType::I32};
   double left = may_use_winograd ? integer_winograd_products(contraction) : 1;
   return bytes && left * per_step(pairs) < per_step(*bytes);

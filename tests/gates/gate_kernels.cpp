@@ -264,7 +264,10 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   if (contraction && kernel.columns > 0 && target.has_fma) {
     plan::TileShape tile = tile_of(contraction->chosen);
     plan::ColumnGroups groups = plan::column_groups(kernel.columns, tile);
-    code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors,
+    // Groups in streams are computed as one tile of all their columns.
+    const auto* tiles = std::get_if<plan::ContractionPlan>(&contraction->chosen);
+    int streams = tiles ? tiles->tiling.column_streams : 1;
+    code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors * streams,
                  tile.accumulator_splits, groups.rest_registers};
   }
   for (AssemblyLoop& loop : innermost_loops(assembly))

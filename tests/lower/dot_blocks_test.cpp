@@ -73,8 +73,8 @@ TEST_CASE("blocks of rows leave most of the second cache level to the rest", "[l
   CHECK(iterations(540) == 3 * one);
 }
 
-TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]") {
-  auto asks_ahead = [](int64_t inner) {
+TEST_CASE("single rows ask ahead for weights that no cache holds, or read them as streams", "[lower][dot]") {
+  auto asks_ahead = [](int64_t inner, const char* cpu) {
     firn::Module module("test");
     firn::Region& body = module.add_function("main").body();
     firn::GraphBuilder b(body);
@@ -87,11 +87,12 @@ TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]
                             {"rhs_batch", Ints{}},
                             {"lhs_contract", Ints{1}},
                             {"rhs_contract", Ints{0}}})});
-    std::string text = firn::kernel::print_program(lower_program(module, "x86-64-v3"));
+    std::string text = firn::kernel::print_program(lower_program(module, cpu));
     return text.find("prefetch") != std::string::npos;
   };
-  CHECK_FALSE(asks_ahead(64));
-  CHECK(asks_ahead(4096));
+  CHECK_FALSE(asks_ahead(64, "znver3"));
+  CHECK(asks_ahead(16384, "znver3"));
+  CHECK_FALSE(asks_ahead(4096, "x86-64-v3"));
 }
 
 TEST_CASE("norms take rows behind the blocks of a dot", "[lower][dot]") {

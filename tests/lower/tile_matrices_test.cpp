@@ -146,7 +146,7 @@ TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
     const std::string interleaved = " interleaved_epilogue";
     expect_tiles(Case{types, 32, 33, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
                       plan + " tile 16x1 columns outermost packs_rows" + interleaved});
-    expect_tiles(Case{types, 48, 20, 1, 3, "3x3", 6, 7, Case::ChannelsLast, true,
+    expect_tiles(Case{types, 48, 20, 1, 3, "3x3", 4, 7, Case::ChannelsLast, true,
                       plan + " tile 6x1 columns outermost" + interleaved});
     expect_tiles(Case{types, 40, 70, 1, 1, "1x1", 6, 9, Case::Blocked, true,
                       plan + " tile 32x2 rows outermost packs_rows" + interleaved});
