@@ -66,20 +66,6 @@ bool only_moves_first(const Instruction& instruction) {
   }
 }
 
-// The movement of other operands in place of those whose elements it moves.
-Value moved(GraphBuilder& builder, Instruction& movement, const std::vector<Value>& of) {
-  DType dtype = of[0].dtype();
-  if (movement.is(Opcode::ReduceWindow)) {
-    return builder.reduce_window(Opcode::Maximum, of[0], movement.attributes().window());
-  }
-  std::vector<Value> operands = of;
-  for (int i = static_cast<int>(of.size()); i < movement.num_operands(); ++i)
-    operands.push_back(movement.operand(i));
-  Type type = movement.type();
-  type.dtype = dtype;
-  return builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
-}
-
 GraphBuilder builder_at(Instruction& instruction) {
   return GraphBuilder(*instruction.parent(), &instruction);
 }

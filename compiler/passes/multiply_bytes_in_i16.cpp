@@ -105,11 +105,7 @@ private:
     for (Value operand : movement.operands()) operands.push_back(widen(operand));
     GraphBuilder builder(*movement.parent(), behind(movement.result()));
     builder.set_location(movement.location());
-    if (movement.is(Opcode::ReduceWindow))
-      return builder.reduce_window(Opcode::Maximum, operands[0], movement.attributes().window(), operands[1]);
-    Type type = movement.type();
-    type.dtype = DType::I16;
-    return builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
+    return firn::moved(builder, movement, operands);
   }
 
   Region& region_;

@@ -149,29 +149,23 @@ private:
 
   void hold(Instruction& movement) {
     Value wide = movement.result();
-    std::vector<Value> operands = movement.operands();
-    for (int i = 0; i < moved_operands(movement); ++i)
-      operands[static_cast<size_t>(i)] = narrow(operands[static_cast<size_t>(i)]);
+    std::vector<Value> operands;
+    for (int i = 0; i < moved_operands(movement); ++i) operands.push_back(narrow(movement.operand(i)));
     GraphBuilder builder(*movement.parent(), behind(wide));
     builder.set_location(movement.location());
-    Type type = movement.type();
-    type.dtype = DType::BF16;
-    Value moved =
-        movement.is(Opcode::ReduceWindow)
-            ? builder.reduce_window(Opcode::Maximum, operands[0], movement.attributes().window())
-            : builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
+    Value held = moved(builder, movement, operands);
     std::vector<Instruction*> others;
     for (Instruction* user : std::vector<Instruction*>(movement.users())) {
       if (is_narrowing(*user)) {
-        region_.replace_uses(user->result(), moved);
+        region_.replace_uses(user->result(), held);
         region_.erase(user);
       } else if (is_elementwise(user->opcode())) {
         others.push_back(user);
       }
     }
-    read_converted(wide, moved, others);
+    read_converted(wide, held, others);
     std::erase_if(order_, [&](const auto& known) { return known.first == wide; });
-    narrow_[{&movement, 0}] = moved;
+    narrow_[{&movement, 0}] = held;
   }
 
   // Elementwise users of a computed value read it narrow too: then it is stored once.

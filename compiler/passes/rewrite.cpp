@@ -109,6 +109,18 @@ Value convert_behind(Value value, DType dtype) {
   return literals ? builder.constant((*literals)[0]) : converted;
 }
 
+Value moved(GraphBuilder& builder, const Instruction& movement, const std::vector<Value>& of) {
+  if (movement.is(Opcode::ReduceWindow))
+    return builder.reduce_window(Opcode::Maximum, of[0], movement.attributes().window(),
+                                 of.size() > 1 ? of[1] : Value{});
+  std::vector<Value> operands = of;
+  for (int i = static_cast<int>(of.size()); i < movement.num_operands(); ++i)
+    operands.push_back(movement.operand(i));
+  Type type = movement.type();
+  type.dtype = of[0].dtype();
+  return builder.make_typed(movement.opcode(), operands, {type}, movement.attributes())->result();
+}
+
 void read_converted(Value value, Value converted, const std::vector<Instruction*>& users) {
   if (users.empty()) return;
   GraphBuilder builder(*converted.def->parent(), behind(converted));
