@@ -48,22 +48,15 @@ bool fills_windows(const Instruction& pooling) {
 }
 
 bool is_max_pooling(const Instruction& instruction) {
-  return instruction.is(Opcode::ReduceWindow) && instruction.num_operands() == 2 &&
-         simple_reducer(instruction) == Opcode::Maximum && fills_windows(instruction) &&
+  return instruction.is(Opcode::ReduceWindow) && moved_operands(instruction) == 2 &&
+         fills_windows(instruction) &&
          is_splat_of(instruction.operand(1), is_float(instruction.type().dtype) ? -INFINITY : -128);
 }
 
-// Ops whose result has elements of operand 0 alone, in some order.
+// Ops whose result has elements of operand 0 alone, in some order. Padding is not among them: its value is a
+// number that no byte need stand for.
 bool only_moves_first(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-  case Opcode::Reshape:
-  case Opcode::Transpose:
-  case Opcode::Slice:
-  case Opcode::Reverse:
-  case Opcode::BroadcastInDim:
-  case Opcode::Gather: return true;
-  default: return is_max_pooling(instruction);
-  }
+  return moved_operands(instruction) == 1 || is_max_pooling(instruction);
 }
 
 GraphBuilder builder_at(Instruction& instruction) {

@@ -86,23 +86,15 @@ private:
     return builder.convert(bytes.def->operand(0), DType::I16);
   }
 
-  // Whether the bytes are those of operands.
+  // Whether the bytes are those of operands, and these are to be widened: tables of bytes, and constants of
+  // which a run reads some rows, stay half as large.
   static bool moves_bytes(const Instruction& instruction) {
-    switch (instruction.opcode()) {
-    case Opcode::Reshape:
-    case Opcode::Transpose:
-    case Opcode::Slice:
-    case Opcode::Pad:
-    case Opcode::Concatenate: return true;
-    case Opcode::ReduceWindow:
-      return instruction.num_operands() == 2 && simple_reducer(instruction) == Opcode::Maximum;
-    default: return false;
-    }
+    return moved_operands(instruction) > 0 && !instruction.is(Opcode::Gather);
   }
 
   Value moved(Instruction& movement) {
     std::vector<Value> operands;
-    for (Value operand : movement.operands()) operands.push_back(widen(operand));
+    for (int i = 0; i < moved_operands(movement); ++i) operands.push_back(widen(movement.operand(i)));
     GraphBuilder builder(*movement.parent(), behind(movement.result()));
     builder.set_location(movement.location());
     return firn::moved(builder, movement, operands);

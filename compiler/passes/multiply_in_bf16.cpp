@@ -22,7 +22,6 @@
 #include "compiler/plan/choose_matrices.h"
 #include "compiler/plan/winograd_in_f32.h"
 
-#include <cmath>
 #include <map>
 
 namespace firn {
@@ -90,24 +89,6 @@ private:
           builder.make_typed(Opcode::Gather, {converted, user->operand(1)}, {type}, user->attributes())
               ->result();
       user->parent()->replace_uses(user->result(), builder.convert(rows, DType::F32));
-    }
-  }
-
-  // How many operands, the first ones, it takes elements of and does nothing else with them.
-  static int moved_operands(const Instruction& instruction) {
-    switch (instruction.opcode()) {
-    case Opcode::Concatenate: return instruction.num_operands();
-    case Opcode::Reshape:
-    case Opcode::Transpose:
-    case Opcode::Slice:
-    case Opcode::Reverse:
-    case Opcode::BroadcastInDim: return 1;
-    case Opcode::ReduceWindow:
-      return instruction.num_operands() == 2 && simple_reducer(instruction) == Opcode::Maximum &&
-                     is_splat_of(instruction.operand(1), -INFINITY)
-                 ? 1
-                 : 0;
-    default: return 0;
     }
   }
 

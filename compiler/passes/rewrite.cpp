@@ -109,6 +109,22 @@ Value convert_behind(Value value, DType dtype) {
   return literals ? builder.constant((*literals)[0]) : converted;
 }
 
+int moved_operands(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::Reshape:
+  case Opcode::Transpose:
+  case Opcode::Slice:
+  case Opcode::Reverse:
+  case Opcode::BroadcastInDim:
+  case Opcode::Gather: return 1;
+  case Opcode::Pad: return 2;
+  case Opcode::Concatenate: return instruction.num_operands();
+  case Opcode::ReduceWindow:
+    return instruction.num_operands() == 2 && simple_reducer(instruction) == Opcode::Maximum ? 2 : 0;
+  default: return 0;
+  }
+}
+
 Value moved(GraphBuilder& builder, const Instruction& movement, const std::vector<Value>& of) {
   if (movement.is(Opcode::ReduceWindow))
     return builder.reduce_window(Opcode::Maximum, of[0], movement.attributes().window(),

@@ -34,8 +34,12 @@ void replace_instruction(Instruction& instruction, Value value);
 Instruction* behind(Value value);
 // The value in another type, for all that uses it: a conversion behind it, of a constant another constant.
 Value convert_behind(Value value, DType dtype);
-// An op that only moves elements, or takes their maximum in windows, again over `of` in place of its first
-// operands. In windows that start from the least value of the type, unless `of` says from what.
+// How many operands, the first ones, the result has elements of, if the op only moves these or takes their
+// maximum in windows: the padding value and what windows start from are among them, indices are not. 0: it
+// does something else.
+int moved_operands(const Instruction& instruction);
+// Such an op again over `of` in place of its first operands. Windows start from the least value of the type,
+// unless `of` says from what.
 Value moved(GraphBuilder& builder, const Instruction& movement, const std::vector<Value>& of);
 // Makes these users of the value read `converted` in its place, which holds the same numbers, through a
 // conversion back where they are none: then it is stored in that type alone.
