@@ -108,15 +108,22 @@ private:
     return is_wanted && static_cast<size_t>(movement.num_uses(0)) == movement.users().size();
   }
 
+  // Whether it moves anything but constants.
+  static bool moves_computed(const Instruction& instruction) {
+    bool computed = false;
+    for (int i = 0; i < moved_operands(instruction); ++i)
+      computed |= !instruction.operand(i).def->is(Opcode::Constant);
+    return computed;
+  }
+
   // What is moved between such products is narrow from where it is computed.
   void hold_moved() {
     std::vector<Instruction*> movements;
     std::set<const Instruction*> held;
     for (Instruction* instruction : region_.snapshot()) {
-      bool is_computed = moved_operands(*instruction) > 0 && instruction->type().is_tensor() &&
-                         instruction->type().dtype == DType::F32 &&
-                         !instruction->operand(0).def->is(Opcode::Constant);
-      if (is_computed && held.insert(instruction).second) movements.push_back(instruction);
+      bool is_moved = moves_computed(*instruction) && instruction->type().is_tensor() &&
+                      instruction->type().dtype == DType::F32;
+      if (is_moved && held.insert(instruction).second) movements.push_back(instruction);
     }
     for (size_t count = 0; count != held.size();) {
       count = held.size();
