@@ -303,7 +303,7 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
 }
 
 // Few rows over weights that come from memory take as long as these take to come, which is shorter as several
-// streams. Nothing where they are near, or one stream is as fast.
+// streams. Nothing where they are near, or one stream is as fast, or may be.
 std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const TargetInfo& target) {
   constexpr int64_t kStreamBytes = 16384; // of one that is worth it
   constexpr int kVectors = 2;             // of all streams together they hide the latency of FMAs
@@ -311,7 +311,7 @@ std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const
   tiling.column_streams = target.memory_streams;
   bool is_far =
       shape.weight_bytes > target.l2_bytes && shape.vector_bytes >= tiling.column_streams * kStreamBytes;
-  if (tiling.column_streams == 1 || !is_far || shape.compact || shape.m_varies || target.vector_bits == 0 ||
+  if (target.memory_streams <= 1 || !is_far || shape.compact || shape.m_varies || target.vector_bits == 0 ||
       shape.m > target.vector_registers || (shape.panel > 0 && shape.panel != kVectors))
     return std::nullopt;
   tiling.tile.rows = static_cast<int>(shape.m);

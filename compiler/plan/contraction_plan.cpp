@@ -244,7 +244,7 @@ private:
     bool passes_once = g.shape.m <= tiling.tile.rows;
     bool left_to_hardware =
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
-    // Where the hardware follows one stream as fast as memory brings it, requests cost what widening needs.
+    // Where one stream is known to come as fast as memory brings it, requests cost what widening needs.
     bool widens = g.shape.product.kind == ProductKind::Fma && g.shape.product.lhs != g.shape.product.rhs;
     left_to_hardware |= passes_once && (tiling.column_streams > 1 || (widens && target_.memory_streams == 1));
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;

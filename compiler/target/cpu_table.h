@@ -17,6 +17,7 @@ struct CpuRow {
   int fma_latency, fma_pipes;
   int64_t l1_kib, l2_kib, l3_kib;
   double l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;
+  int memory_streams = 0; // as TargetInfo has it
   bool slow_bf16_pairs =
       false; // the instruction for pairs of bf16 takes longer than FMAs of what they widen to
 };

@@ -157,9 +157,7 @@ void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
   machine.l2_bytes_per_cycle = row->l2_bytes_per_cycle;
   machine.l3_bytes_per_cycle = row->l3_bytes_per_cycle;
   machine.memory_bytes_per_cycle = row->memory_bytes_per_cycle;
-  // Intel's prefetchers stop at the end of a page, and wait for the next one's start.
-  bool is_zen = row->name.substr(0, 5) == "znver";
-  if (machine.arch == Arch::X86_64 && !is_zen) machine.memory_streams = 4;
+  machine.memory_streams = row->memory_streams;
 }
 
 // What -mcpu says, in LLVM's words.

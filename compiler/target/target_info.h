@@ -66,9 +66,10 @@ struct TargetInfo {
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
   double l1_bytes_per_cycle = 128, l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26,
          memory_bytes_per_cycle = 10;
-  // Streams as which one core reads fastest what comes from memory, when it asks for nothing ahead. 1: one is
-  // as fast as several, as measured on Zen, or the CPU is not measured (all that are not x86).
-  int memory_streams = 1;
+  // Streams as which one core reads fastest what comes from memory, when it asks for nothing ahead: several
+  // where prefetchers stop at the end of a page, and wait for the next one's start. 1: one is as fast as
+  // several; 0: not measured.
+  int memory_streams = 0;
 
   // Channels per block of the blocked convolution layout: the f32 lanes of one vector, at least 4.
   int channel_block() const { return vector_bits >= 128 ? vector_bits / 32 : 4; }

@@ -74,25 +74,28 @@ TEST_CASE("blocks of rows leave most of the second cache level to the rest", "[l
 }
 
 TEST_CASE("single rows ask ahead for weights that no cache holds, or read them as streams", "[lower][dot]") {
-  auto asks_ahead = [](int64_t inner, const char* cpu) {
+  auto asks_ahead = [](int64_t inner, const char* cpu, firn::DType weights = firn::DType::F32) {
     firn::Module module("test");
     firn::Region& body = module.add_function("main").body();
     firn::GraphBuilder b(body);
     firn::Value x = body.add_parameter(firn::Type::tensor(firn::DType::F32, {1, inner}), "x")->result();
-    firn::Value w =
-        b.constant(std::make_shared<firn::Literal>(firn::DType::F32, std::vector<int64_t>{inner, 1024}));
+    firn::Value w = b.constant(std::make_shared<firn::Literal>(weights, std::vector<int64_t>{inner, 1024}));
     using Ints = std::vector<int64_t>;
     body.set_results({b.op(firn::Opcode::Dot, {x, w},
                            {{"lhs_batch", Ints{}},
                             {"rhs_batch", Ints{}},
                             {"lhs_contract", Ints{1}},
-                            {"rhs_contract", Ints{0}}})});
+                            {"rhs_contract", Ints{0}},
+                            {"result", firn::DType::F32}})});
     std::string text = firn::kernel::print_program(lower_program(module, cpu));
     return text.find("prefetch") != std::string::npos;
   };
   CHECK_FALSE(asks_ahead(64, "znver3"));
   CHECK(asks_ahead(16384, "znver3"));
   CHECK_FALSE(asks_ahead(4096, "x86-64-v3"));
+  // Factors that are widened are left to hardware that is known to fetch one stream as fast as several.
+  CHECK_FALSE(asks_ahead(32768, "znver3", firn::DType::BF16));
+  CHECK(asks_ahead(32768, "neoverse-n1", firn::DType::BF16));
 }
 
 TEST_CASE("norms take rows behind the blocks of a dot", "[lower][dot]") {
