@@ -119,8 +119,7 @@ std::optional<Heads> read_multi_heads(NodeContext& node, int64_t count) {
     auto packed = [&](int64_t index) { return node.transpose(part(node, query, 3, index), {0, 2, 1, 3}); };
     return Heads{packed(0), packed(1), packed(2)};
   }
-  if (!node.check_rank(0, 3) || !node.check(static_cast<bool>(key), "input 1 is left out"))
-    return std::nullopt;
+  if (!node.check_rank(0, 3) || !node.check_given(1)) return std::nullopt;
   auto hidden = node.static_dim(0, 2);
   if (!hidden) return std::nullopt;
   heads.q = to_heads(node, with_bias(node, query, 3, 0, *hidden), count, node.input_label(0));

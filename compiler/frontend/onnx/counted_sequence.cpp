@@ -105,7 +105,7 @@ void counted_map(NodeContext& node, const wire::GraphProto& body) {
   std::vector<bool> stepped(inputs.size());
   LoopForm form;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!node.check(static_cast<bool>(inputs[i]), "input " + std::to_string(i) + " is left out")) return;
+    if (!node.check_given(static_cast<int>(i))) return;
     stepped[i] = is_container(inputs[i]);
     if (!stepped[i]) continue;
     auto element = common_element(inputs[i]);

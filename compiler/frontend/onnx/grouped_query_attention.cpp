@@ -95,8 +95,7 @@ bool read_lengths(NodeContext& node, Queries& made) {
       made.caches[i] =
           input_with_extents(node, 3 + i, {made.batch, Dim(made.kv_heads), held, Dim(made.size)});
   }
-  if (!node.check(node.has_input(5) && node.has_input(6), "input 5 or 6, a length, is left out"))
-    return false;
+  if (!node.check_given(5) || !node.check_given(6)) return false;
   Value lengths = reshape_where_equal(node, node.input(5), {made.batch});
   Value total = reshape_where_equal(node, node.input(6), {});
   if (node.failed()) return false;

@@ -68,6 +68,7 @@ public:
 
   // --- Checks: true, or fail() with a message that names the input.
   bool check(bool condition, std::string message);
+  bool check_given(int input); // it is not left out
   bool check_rank(int input, int rank);
   bool check_rank_at_least(int input, int rank);
   bool check_same_dtype(int input, int other);

@@ -64,6 +64,10 @@ bool NodeContext::check(bool condition, std::string message) {
   return condition && !failed_;
 }
 
+bool NodeContext::check_given(int index) {
+  return check(has_input(index), "input " + std::to_string(index) + " is left out");
+}
+
 bool NodeContext::check_rank(int index, int rank) {
   Value value = input(index);
   return check(value && value.rank() == rank, input_label(index) + " is " +

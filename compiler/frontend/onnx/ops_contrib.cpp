@@ -205,7 +205,7 @@ Value rows_at(NodeContext& node, int table, Value indices) {
 void import_embed_layer_normalization(NodeContext& node) {
   Value ids = node.input(0);
   for (int input : {2, 3, 5, 6})
-    if (!node.check(node.has_input(input), "input " + std::to_string(input) + " is left out")) return;
+    if (!node.check_given(input)) return;
   if (!node.check_rank(0, 2)) return;
   Value positions = node.input(8);
   if (!positions) positions = node.iota(DType::I64, {Dim(1), ids.type().dims[1]}, 1);

@@ -27,7 +27,7 @@ Value parameter(NodeContext& node, int index) {
 
 bool has_inputs(NodeContext& node, std::initializer_list<int> wanted) {
   for (int i : wanted)
-    if (!node.check(node.has_input(i), "input " + std::to_string(i) + " is left out")) return false;
+    if (!node.check_given(i)) return false;
   return true;
 }
 

@@ -173,7 +173,7 @@ void import_loop(NodeContext& node) {
   if (!graph) return;
   LoopForm form;
   for (int i = 2; i < node.num_inputs(); ++i) {
-    if (!node.check(node.has_input(i), "input " + std::to_string(i) + " is left out")) return;
+    if (!node.check_given(i)) return;
     form.state.push_back(node.input(i));
   }
   auto states = static_cast<int>(form.state.size());
@@ -314,7 +314,7 @@ bool read_scan(NodeContext& node, int first, ScanForm& scan) {
                                                     ", the node has " + std::to_string(given) + " inputs"))
     return false;
   for (int i = first; i < node.num_inputs(); ++i) {
-    if (!node.check(node.has_input(i), "input " + std::to_string(i) + " is left out")) return false;
+    if (!node.check_given(i)) return false;
     (i - first < given - count ? scan.state : scan.inputs).push_back(node.input(i));
   }
   scan.input_directions =

@@ -38,7 +38,7 @@ void import_concat(NodeContext& node) {
   if (!axis) return;
   Values parts;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    if (!node.has_input(i)) return node.fail("input " + std::to_string(i) + " is left out");
+    if (!node.check_given(i)) return;
     parts.push_back(node.input(i));
   }
   node.set_output(0, concatenate_where_equal(node, std::move(parts), *axis));

@@ -202,7 +202,7 @@ struct QuantizedWeights {
 QuantizedWeights quantized_weights(NodeContext& node, const Recurrent& layer, int64_t direction, int weights,
                                    int scale) {
   auto parameter = [&](int input) -> Value {
-    if (!node.check(node.has_input(input), "input " + std::to_string(input) + " is left out")) return {};
+    if (!node.check_given(input)) return {};
     int rank = node.input(input).rank();
     if (!node.check(rank == 1 || rank == 2, node.input_label(input) + " wants rank 1 or 2") ||
         !node.check_dims(input, rank == 1 ? Ints{layer.directions}

@@ -268,7 +268,7 @@ void import_sequence_map(NodeContext& node) {
   if (std::any_of(node.inputs().begin(), node.inputs().end(), is_counted)) return counted_map(node, *body);
   size_t length = elements_of(node.input(0)).size();
   for (int i = 1; i < node.num_inputs(); ++i) {
-    if (!node.check(node.has_input(i), "input " + std::to_string(i) + " is left out")) return;
+    if (!node.check_given(i)) return;
     if (is_container(node.input(i)) &&
         (!check_sequence(node, i) ||
          !node.check(elements_of(node.input(i)).size() == length, "its sequences differ in length")))

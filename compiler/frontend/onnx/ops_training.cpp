@@ -25,7 +25,7 @@ std::optional<Step> read_step(NodeContext& node, int kinds) {
     for (int kind = 0; kind < kinds; ++kind) {
       int index = 2 + kind * tensors + i;
       Value value = node.input(index);
-      if (!node.check(static_cast<bool>(value), "input " + std::to_string(index) + " is left out") ||
+      if (!node.check_given(index) ||
           !node.check(value.type() == node.input(2 + i).type(),
                       node.input_label(index) + " is " + value.type().to_string() + ", " +
                           node.input_label(2 + i) + " is " + node.input(2 + i).type().to_string() +
