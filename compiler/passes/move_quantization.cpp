@@ -24,6 +24,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/target/product.h"
 
 #include <algorithm>
@@ -174,7 +175,7 @@ Value narrow_quantization(Instruction& clamp) {
 // quantize(move(y)) = move(quantize(y)), where y is computed for this alone.
 Value raise_quantization(Instruction& convert) {
   auto to = quantized(convert);
-  if (!to || (to->dtype != DType::U8 && to->dtype != DType::I8)) return {};
+  if (!to || !plan::is_byte(to->dtype)) return {};
   if (Value bytes = quantized_again(convert, *to)) return bytes;
   Instruction& movement = *to->y.def;
   bool joins = movement.is(Opcode::Concatenate);

@@ -23,10 +23,6 @@
 namespace firn {
 namespace {
 
-bool is_bytes(Value value) {
-  return value.type().is_tensor() && plan::is_byte(value.dtype());
-}
-
 class Widening {
 public:
   Widening(Region& region, const PassOptions& options) : region_(region), options_(options) {}
@@ -50,8 +46,8 @@ private:
   // what is no product of bytes, or gains nothing.
   int rows_of(const Instruction& contraction) const {
     if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor() ||
-        contraction.type().dtype != DType::I32 || !is_bytes(contraction.operand(0)) ||
-        !is_bytes(contraction.operand(1)))
+        contraction.type().dtype != DType::I32 || !plan::is_byte(contraction.operand(0)) ||
+        !plan::is_byte(contraction.operand(1)))
       return -1;
     if (contraction.is(Opcode::Convolution) && contraction.operand(1).type().dim(1) == 1) return -1;
     int rows = contraction.operand(0).def->is(Opcode::Constant) ? 1 : 0;

@@ -2,16 +2,13 @@
 #include "compiler/passes/quantized_values.h"
 
 #include "compiler/graph/producers.h"
+#include "compiler/plan/byte_values.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace firn {
 namespace {
-
-bool is_byte(Value value) {
-  return value.dtype() == DType::I8 || value.dtype() == DType::U8;
-}
 
 Value converted(Value value, DType to) {
   return value.def->is(Opcode::Convert) && value.dtype() == to ? value.def->operand(0) : Value{};
@@ -45,7 +42,7 @@ Value shifted_zero_point(GraphBuilder& builder, const Dequantized& like, const T
 }
 
 std::optional<Centered> centered_bytes(Value value, Value zero_point) {
-  if (!value || !is_byte(value)) return std::nullopt;
+  if (!value || !plan::is_byte(value)) return std::nullopt;
   if (auto shifted = shifted_bytes(value)) return Centered{shifted->bytes, zero_point, shifted->shift};
   return Centered{value, zero_point, 0};
 }

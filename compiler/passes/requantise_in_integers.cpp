@@ -15,6 +15,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/plan/fixed_point.h"
 
 #include <algorithm>
@@ -100,7 +101,7 @@ public:
   // No value if what is rounded is no sum of integers times constants.
   Value run() {
     auto to = quantized_scaled(convert_);
-    if (!to || (to->dtype != DType::U8 && to->dtype != DType::I8)) return {};
+    if (!to || !plan::is_byte(to->dtype)) return {};
     // Conversions of numbers beyond those of bytes give any.
     double least = is_signed(to->dtype) ? -128 : 0;
     to->low = std::max(to->low, least);

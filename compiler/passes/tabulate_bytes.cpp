@@ -14,6 +14,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/byte_values.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -24,18 +25,14 @@ namespace {
 constexpr size_t kMostMembers = 64;
 constexpr int64_t kLeastElements = 4 * kByteValues; // of what is looked up
 
-bool is_byte(Value value) {
-  return value.type().is_tensor() && (value.dtype() == DType::U8 || value.dtype() == DType::I8);
-}
-
 // The elementwise ops between a value of bytes and one other.
 class ByteFunction {
 public:
   explicit ByteFunction(Instruction& result) : result_(result) {}
 
   Value run() {
-    if (!is_byte(result_.result()) || !is_elementwise(result_.opcode()) || !result_.type().is_static() ||
-        result_.type().num_elements() < kLeastElements)
+    if (!plan::is_byte(result_.result()) || !is_elementwise(result_.opcode()) ||
+        !result_.type().is_static() || result_.type().num_elements() < kLeastElements)
       return {};
     for (bool through_tables : {false, true}) {
       members_.clear();
@@ -59,7 +56,7 @@ private:
       if (!operand.type().is_tensor() || operand.type().dims != result_.type().dims) return false;
       Instruction& def = *operand.def;
       bool passes = through_tables && looks_up_bytes(def);
-      if (is_byte(operand) && !passes) {
+      if (plan::is_byte(operand) && !passes) {
         if (argument_ && !(argument_ == operand)) return false;
         argument_ = operand;
       } else if (passes) {

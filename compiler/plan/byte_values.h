@@ -8,6 +8,10 @@ namespace firn::plan {
 inline bool is_byte(DType dtype) {
   return dtype == DType::U8 || dtype == DType::I8;
 }
+// Whether the value is a tensor of bytes.
+inline bool is_byte(Value value) {
+  return value.type().is_tensor() && is_byte(value.dtype());
+}
 
 // The least and the largest number of some type.
 struct ByteBounds {
