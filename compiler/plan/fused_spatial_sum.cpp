@@ -52,9 +52,13 @@ bool leaves_fused_sums(const TargetInfo& target) {
   return target.vector_bits > 0;
 }
 
+const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans) {
+  return plans.find<DepthwiseChainPlan>(producer) ? *producer.region().results()[0].def : producer;
+}
+
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans) {
-  if (!plans.find<DepthwiseChainPlan>(producer)) return tiles_of_planned(producer, plans, false);
-  return tiles_of_planned(*producer.region().results()[0].def, plans, true);
+  const Instruction& summed = summed_member(producer, plans);
+  return tiles_of_planned(summed, plans, /*by_lines=*/&summed != &producer);
 }
 
 bool fused_sum_pays(const Type& map, int64_t tiles) {

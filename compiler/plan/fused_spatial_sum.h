@@ -14,6 +14,8 @@ std::optional<FusedSum> find_fused_sum(const Instruction& fusion);
 // Whether kernels of the machine leave sums: those with vectors of channels. Others read their maps again.
 bool leaves_fused_sums(const TargetInfo& target);
 
+// What computes the map: a convolution itself, or the last one of a planned chain.
+const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans);
 // Tiles per vector of channels of an image whose sums the planned kernel of a convolution or chain can store;
 // 0: it cannot.
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans);

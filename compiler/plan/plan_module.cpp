@@ -275,6 +275,20 @@ private:
     } else if (!is_fixed(fusion) && fused_sum_pays(sum->producer->type(), tiles)) {
       plans_.set(fusion, PlainPlan{Plain::FusedSpatialSum});
     }
+    if (!plans_.has(fusion, Plain::FusedSpatialSum)) return {};
+    return leave_totals(summed_member(*sum->producer, plans_));
+  }
+
+  // A total is that of all rows of a tile, of which an interleaved epilogue takes some at a time.
+  Result leave_totals(const Instruction& convolution) {
+    const auto* plan = plans_.find<ContractionPlan>(convolution);
+    if (!plan || !plan->tiling.interleaves_epilogue) return {};
+    const char* why = "the totals of a tile are those of all its rows: its epilogue is not interleaved";
+    if (written_.count(&convolution)) return refused(convolution, *plan, why);
+    if (from_database_.count(&convolution)) leave_aside(convolution, why);
+    ContractionPlan whole = *plan;
+    whole.tiling.interleaves_epilogue = false;
+    plans_.set(convolution, whole);
     return {};
   }
 

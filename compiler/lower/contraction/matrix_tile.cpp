@@ -38,11 +38,10 @@ void MatrixTile::emit_products(const IntExpr& k_block, bool is_first) {
 
 void MatrixTile::emit_products_behind(MatrixTile& before) {
   zero_sums();
-  if (!spec_.store_total) interleaved_ = &before;
+  interleaved_ = &before;
   std::vector<IntExpr> k(spec_.shape.k.size());
   emit_reduction(0, 0, k);
   interleaved_ = nullptr;
-  if (spec_.store_total) before.emit_stores(); // totals are those of all rows
   transfer_sums(/*loads=*/false);
 }
 
