@@ -184,13 +184,13 @@ void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
   waiting_.push_back(next);
 }
 
-// Four at a time, those that lie beside each other first: three packs and a permutation in place of four
-// instructions that narrow one, which take twice as long each.
+// As many at a time as packs narrow together, those that lie beside each other first: three packs and a
+// permutation in place of four instructions that narrow one, which take twice as long each.
 void KernelEmitter::join_narrowed_stores() {
-  constexpr size_t kTogether = 4; // as TargetInfo::narrowed_together
+  const auto together = static_cast<size_t>(context_.target.narrowed_together);
   std::vector<NarrowedStore> stores = std::move(waiting_);
   waiting_.clear();
-  if (stores.size() < kTogether) return;
+  if (stores.size() < together) return;
   llvm::Instruction* last = stores.back().store;
   std::sort(stores.begin(), stores.end(),
             [](const NarrowedStore& a, const NarrowedStore& b) { return a.offset < b.offset; });
@@ -201,12 +201,12 @@ void KernelEmitter::join_narrowed_stores() {
     ir_.SetInsertPoint(next);
   else
     ir_.SetInsertPoint(last->getParent());
-  for (size_t first = 0; first + kTogether <= stores.size(); first += kTogether) {
+  for (size_t first = 0; first + together <= stores.size(); first += together) {
     std::vector<llvm::Value*> words;
-    for (size_t i = first; i < first + kTogether; ++i) words.push_back(words_of(stores[i].bytes));
+    for (size_t i = first; i < first + together; ++i) words.push_back(words_of(stores[i].bytes));
     llvm::Value* bytes = packed_bytes(words, stores[first].bytes);
-    store_joined(bytes, std::span(stores).subspan(first, kTogether));
-    for (size_t i = first; i < first + kTogether; ++i) stores[i].store->eraseFromParent();
+    store_joined(bytes, std::span(stores).subspan(first, together));
+    for (size_t i = first; i < first + together; ++i) stores[i].store->eraseFromParent();
   }
 }
 
@@ -229,6 +229,7 @@ llvm::Value* KernelEmitter::words_of(const NarrowedBytes& bytes) {
 
 // Packs take four lanes of each register at a time.
 llvm::Value* KernelEmitter::packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like) {
+  FIRN_CHECK(words.size() == 4, "packs of 512 bits narrow four registers");
   auto pairs = [&](int first) {
     return ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_packssdw_512, {},
                                {words[static_cast<size_t>(first)], words[static_cast<size_t>(first) + 1]});
