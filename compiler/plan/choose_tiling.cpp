@@ -308,19 +308,20 @@ std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const
   constexpr int64_t kStreamBytes = 16384; // of one that is worth it
   constexpr int kVectors = 2;             // of all streams together they hide the latency of FMAs
   Tiling tiling;
-  tiling.column_streams = target.memory_streams;
+  TileShape& tile = tiling.tile;
+  tile.column_streams = target.memory_streams;
   bool is_far =
-      shape.weight_bytes > target.l2_bytes && shape.vector_bytes >= tiling.column_streams * kStreamBytes;
+      shape.weight_bytes > target.l2_bytes && shape.vector_bytes >= tile.column_streams * kStreamBytes;
   if (target.memory_streams <= 1 || !is_far || shape.compact || shape.m_varies || target.vector_bits == 0 ||
       shape.m > target.vector_registers || (shape.panel > 0 && shape.panel != kVectors))
     return std::nullopt;
-  tiling.tile.rows = static_cast<int>(shape.m);
-  tiling.tile.vectors = kVectors;
-  tiling.tile.lanes = target.lanes(shape.element_bits);
-  int needed = registers_needed(tiling.tile.rows * tiling.column_streams, kVectors, 1, shape,
+  tile.rows = static_cast<int>(shape.m);
+  tile.vectors = kVectors;
+  tile.lanes = target.lanes(shape.element_bits);
+  int needed = registers_needed(tile.rows * tile.column_streams, kVectors, 1, shape,
                                 facts_of(shape.product, target), target);
   bool fits = needed <= target.vector_registers && check_column_streams(tiling, shape).empty();
-  return fits ? std::optional(tiling.tile) : std::nullopt;
+  return fits ? std::optional(tile) : std::nullopt;
 }
 
 // Cycles of the bytes that an order streams.
@@ -379,21 +380,20 @@ ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile) {
 }
 
 std::string check_column_streams(const Tiling& tiling, const ContractionShape& shape) {
-  if (tiling.column_streams == 1) return "";
-  bool is_one_tile = shape.m <= tiling.tile.rows && !shape.m_varies &&
+  const TileShape& tile = tiling.tile;
+  if (tile.column_streams == 1) return "";
+  bool is_one_tile = shape.m <= tile.rows && !shape.m_varies &&
                      std::all_of(shape.outer.begin(), shape.outer.end(), [](int64_t n) { return n == 1; });
   bool is_rolled = std::all_of(shape.k.begin(), shape.k.end(), [](const ReductionLoop& loop) {
     return loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
   });
   if (!is_one_tile || !is_rolled || shape.has_inner_sums || shape.product.kind == ProductKind::TileMatrix)
     return "streams of columns are of one register tile's rows, and of loops of the reduction without blocks";
-  const TileShape& tile = tiling.tile;
   if (tile.accumulator_splits > 1 || tile.k_interleave > 1 || tile.panel > 0 || tiling.parts > 1 ||
       tiling.row_block > 0 || tiling.shares > 1 || !tiling.columns_outermost)
     return "streams of columns have neither splits, steps interleaved, panels, parts, blocks nor shares";
-  return column_groups(shape.n, tile).full_groups < tiling.column_streams
-             ? "there are fewer groups of columns"
-             : "";
+  return column_groups(shape.n, tile).full_groups < tile.column_streams ? "there are fewer groups of columns"
+                                                                        : "";
 }
 
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {
@@ -401,7 +401,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   bool is_matrix = shape.product.kind == ProductKind::TileMatrix;
   std::optional<TileShape> of_stream;
   if (!tile && !is_matrix) of_stream = choose_stream_tile(shape, target);
-  if (of_stream) tile = &*of_stream, tiling.column_streams = target.memory_streams;
+  if (of_stream) tile = &*of_stream;
   tiling.tile = tile ? *tile : is_matrix ? choose_tile_block(shape, target) : choose_tile(shape, target);
   tiling.tile.lanes = target.lanes(shape.element_bits);
   tiling.compact = shape.compact;
@@ -415,7 +415,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);
   TileShape at_a_time = tiling.tile;
-  at_a_time.vectors *= tiling.column_streams;
+  at_a_time.vectors *= tiling.tile.column_streams;
   tiling.cycles = is_matrix ? tile_block_cycles(shape, tiling.tile, target)
                             : tiling_cycles(shape, at_a_time, target) * steps;
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
@@ -439,7 +439,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target) +
                       streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
   tiling.columns_outermost =
-      columns_first <= rows_first || shape.vector_outer_dims > 0 || tiling.column_streams > 1;
+      columns_first <= rows_first || shape.vector_outer_dims > 0 || tiling.tile.column_streams > 1;
   return tiling;
 }
 

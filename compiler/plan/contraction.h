@@ -30,6 +30,9 @@ struct TileShape {
   int accumulator_splits = 1;
   int k_interleave = 1;
   int panel = 0; // a multiple of `vectors`; 0: as many
+  // Column groups that are computed side by side, of as many equal parts of the columns: a packed operand
+  // that comes from memory comes as so many streams.
+  int column_streams = 1;
   int panel_vectors() const { return panel > 0 ? panel : vectors; }
   bool operator==(const TileShape&) const = default;
 };
@@ -98,9 +101,6 @@ struct Tiling {
   int epilogue_unroll = 1; // rows that a loop over sums in memory takes at a time
   int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
   int64_t shares = 1;      // columns outermost: items into which a group's walk over the rest is cut
-  // Column groups that are computed side by side, of as many equal parts of the columns: a packed operand
-  // that comes from memory comes as so many streams.
-  int column_streams = 1;
   bool compact = false;    // small code before speed: nothing unrolled
   int unroll = 1;          // steps of the innermost reduction loop per iteration
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share

@@ -45,7 +45,6 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   tiling.parts = plan.tiling.parts;
   tiling.row_block = plan.tiling.row_block;
   tiling.shares = plan.tiling.shares;
-  tiling.column_streams = plan.tiling.column_streams;
   plan.tiling = tiling;
 }
 
@@ -204,7 +203,7 @@ private:
     set_tiling(plan, g->shape, target_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
-    if (plan.tiling.column_streams > 1 && (plan.unpacked || !g->column.extent.is_constant()))
+    if (plan.tiling.tile.column_streams > 1 && (plan.unpacked || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
     if (plan.packs_rows) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
@@ -246,7 +245,8 @@ private:
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
     // Where one stream is known to come as fast as memory brings it, requests cost what widening needs.
     bool widens = g.shape.product.kind == ProductKind::Fma && g.shape.product.lhs != g.shape.product.rhs;
-    left_to_hardware |= passes_once && (tiling.column_streams > 1 || (widens && target_.memory_streams == 1));
+    left_to_hardware |=
+        passes_once && (tiling.tile.column_streams > 1 || (widens && target_.memory_streams == 1));
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
   }
 
@@ -309,8 +309,8 @@ private:
       return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
     set_tiling(plan, g->shape, target_, chooses);
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 ||
-        plan.tiling.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.lhs_columns || plan.unpacked ||
-        plan.looped_epilogue || plan.bias_first)
+        plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.lhs_columns ||
+        plan.unpacked || plan.looped_epilogue || plan.bias_first)
       return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

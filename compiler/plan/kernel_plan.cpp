@@ -59,7 +59,7 @@ std::string text_of(const ContractionPlan& plan) {
   return name + text_of(tiling.tile) + (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
          number("sum_tiles", tiling.sum_tiles, 1) + number("k_blocks", tiling.k_blocks, 1) +
          number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
-         number("shares", tiling.shares, 1) + number("column_streams", tiling.column_streams, 1) +
+         number("shares", tiling.shares, 1) + number("column_streams", tiling.tile.column_streams, 1) +
          flag(tiling.compact, "compact") + flag(plan.lhs_columns, "lhs_columns") +
          flag(plan.unpacked, "unpacked") + flag(plan.packs_rows, "packs_rows") +
          flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
@@ -309,7 +309,7 @@ private:
         !read_count("column_streams", "there is at least one stream", streams))
       return false;
     if (streams > kMaxTile) return in_.fail("streams are up to " + std::to_string(kMaxTile));
-    tiling.column_streams = static_cast<int>(streams);
+    tiling.tile.column_streams = static_cast<int>(streams);
     if (std::max({parts, sum_tiles, k_blocks}) > INT32_MAX) return in_.fail("there are not so many steps");
     tiling.parts = static_cast<int>(parts);
     tiling.sum_tiles = static_cast<int>(sum_tiles);

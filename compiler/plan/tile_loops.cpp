@@ -94,6 +94,7 @@ void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const Ta
   ContractionShape block = shape;
   block.m = rows;
   TileShape tile = choose_tiling(block, target).tile;
+  tile.column_streams = 1; // which are of all rows
   Tiling fitting = choose_tiling(shape, target, &tile);
   if (fitting.cycles > kAsGood * tiling.cycles) return;
   fitting.columns_outermost = tiling.columns_outermost;
@@ -105,7 +106,7 @@ void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const Ta
 
 void share_out(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
                bool may_cut_rows) {
-  if (tiling.column_streams > 1) return;
+  if (tiling.tile.column_streams > 1) return;
   choose_order(tiling, shape, target, threads, may_cut_rows);
   choose_shares(tiling, shape, threads, may_cut_rows);
 }

@@ -266,7 +266,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
     plan::ColumnGroups groups = plan::column_groups(kernel.columns, tile);
     // Groups in streams are computed as one tile of all their columns.
     const auto* tiles = std::get_if<plan::ContractionPlan>(&contraction->chosen);
-    int streams = tiles ? tiles->tiling.column_streams : 1;
+    int streams = tiles ? tiles->tiling.tile.column_streams : 1;
     code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors * streams,
                  tile.accumulator_splits, groups.rest_registers};
   }

@@ -73,9 +73,11 @@ TEST_CASE("weights of few rows come in streams where they are far", "[lower][til
   auto streams = [](const char* cpu, int64_t rows, int64_t weight_bytes) {
     plan::ContractionShape shape = product(rows, 768, 3072, 0);
     shape.weight_bytes = weight_bytes;
-    plan::Tiling tiling = plan::choose_tiling(shape, *find_target("", cpu, ""));
+    auto target = find_target("", cpu, "");
+    plan::Tiling tiling = plan::choose_tiling(shape, *target);
     CHECK(plan::check_column_streams(tiling, shape) == "");
-    return tiling.column_streams;
+    CHECK(plan::choose_tiling(shape, *target, &tiling.tile).cycles == tiling.cycles);
+    return tiling.tile.column_streams;
   };
   CHECK(streams("sapphirerapids", 1, 100 << 20) == 4);
   CHECK(streams("x86-64-v3", 1, 100 << 20) == 4);

@@ -55,7 +55,7 @@ public:
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.shape.outer) outer *= extent;
-    if (tiling_.column_streams > 1) {
+    if (tiling_.tile.column_streams > 1) {
       emit_streams();
     } else if (tiling_.row_block > 0 && spec_.finish_rows) {
       emit_finished_blocks();
@@ -153,14 +153,15 @@ private:
   // Groups of as many parts of the columns side by side, then those that are left.
   void emit_streams() {
     FIRN_CHECK(!spec_.edge_columns && !spec_.edge_rows, "streams of columns whose number varies");
-    int64_t each = groups_.full_groups / tiling_.column_streams, left = each * tiling_.column_streams;
+    int64_t each = groups_.full_groups / tiling_.tile.column_streams,
+            left = each * tiling_.tile.column_streams;
     IntExpr p = b_.set_parallel(each + groups_.count() - left);
     TilePosition position;
     position.row = 0;
     position.outer.assign(spec_.shape.outer.size(), IntExpr(0));
     auto rows = static_cast<int>(spec_.shape.m);
     auto side_by_side = [&] {
-      std::vector<TilePosition> positions(static_cast<size_t>(tiling_.column_streams), position);
+      std::vector<TilePosition> positions(static_cast<size_t>(tiling_.tile.column_streams), position);
       for (size_t i = 0; i < positions.size(); ++i)
         positions[i].column_vector = (p + static_cast<int64_t>(i) * each) * groups_.vectors;
       emit_register_tiles(b_, spec_, tiling_, positions, rows, groups_.vectors);

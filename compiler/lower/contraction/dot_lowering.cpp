@@ -76,8 +76,8 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   if (part.is_last()) bind_result(maker, instruction, root, binding);
   maker.kernel().algorithm =
       "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.product);
-  if (plan.tiling.column_streams > 1)
-    maker.kernel().algorithm += " in " + std::to_string(plan.tiling.column_streams) + " streams";
+  if (plan.tiling.tile.column_streams > 1)
+    maker.kernel().algorithm += " in " + std::to_string(plan.tiling.tile.column_streams) + " streams";
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   if (norm) {
     finish_rows = bind_rows(maker, *norm, *context.plans().find<plan::RowsPlan>(*norm));
