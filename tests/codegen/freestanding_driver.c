@@ -1,6 +1,6 @@
 // Runs a model object under an emulator without any library: reads its call from the standard input, writes
 // its outputs. Input: words count of inputs, count of outputs, then their sizes in bytes, then the inputs'
-// bytes.
+// bytes. ARENA_BYTES and MEMORY_BYTES, for inputs and outputs, come from who compiles it.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,8 +48,8 @@ void* memset(void* to, int value, size_t n) {
   return to;
 }
 
-static unsigned char memory[1 << 20] __attribute__((aligned(64))),
-    arena[1 << 16] __attribute__((aligned(64)));
+static unsigned char memory[MEMORY_BYTES] __attribute__((aligned(64))),
+    arena[ARENA_BYTES] __attribute__((aligned(64)));
 static const void* inputs[16];
 static void* outputs[16];
 static uint32_t header[2], sizes[32];

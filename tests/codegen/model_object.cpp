@@ -125,6 +125,8 @@ static Emulation emulation(const TargetInfo& target) {
   return {"qemu-riscv64", "riscv64-linux-gnu-gcc", " -march=rv64gc -mabi=lp64d -Wl,--no-relax"};
 }
 
+static constexpr size_t kEmulatedMemory = 1 << 20; // for inputs and outputs, at whole lines of a cache
+
 bool EmulatedObject::available(const TargetInfo& target) {
   Emulation with = emulation(target);
   std::string emulator = with.emulator.substr(0, with.emulator.find(' '));
@@ -137,8 +139,9 @@ EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::Co
   Emulation with = emulation(options.target);
   emulator_ = with.emulator;
   shell(with.compiler + " -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -nostdlib -static -no-pie" +
-        with.flags + " -o " + folder_.file("model") + " " FIRN_TEST_SOURCES "/freestanding_driver.c " +
-        folder_.file("model.o"));
+        with.flags + " -DMEMORY_BYTES=" + std::to_string(kEmulatedMemory) +
+        " -DARENA_BYTES=" + std::to_string(std::max<int64_t>(1, program.arena_bytes)) + " -o " +
+        folder_.file("model") + " " FIRN_TEST_SOURCES "/freestanding_driver.c " + folder_.file("model.o"));
 }
 
 void EmulatedObject::run(const std::vector<std::vector<char>>& inputs,
@@ -148,6 +151,10 @@ void EmulatedObject::run(const std::vector<std::vector<char>>& inputs,
     uint32_t value = static_cast<uint32_t>(n);
     fwrite(&value, 1, 4, file);
   };
+  size_t memory = 0;
+  for (const auto* list : {&inputs, &std::as_const(outputs)})
+    for (const auto& bytes : *list) memory += (bytes.size() + 63) / 64 * 64;
+  REQUIRE(memory <= kEmulatedMemory);
   word(inputs.size()), word(outputs.size());
   for (const auto& bytes : inputs) word(bytes.size());
   for (const auto& bytes : outputs) word(bytes.size());
