@@ -3,7 +3,7 @@
 
 #include "compiler/graph/fusion.h"
 #include "compiler/plan/attention_mask.h"
-#include "compiler/plan/attention_matrices.h"
+#include "compiler/plan/bf16_attention.h"
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
@@ -45,9 +45,8 @@ int64_t key_parts(const Attention& a) {
 }
 
 // Whether factors may be rounded to bf16 and it pays.
-bool takes_matrices(const Attention& a, const Instruction& fusion, const TargetInfo& target) {
-  return fusion.attributes().has("factors") && lacks_for_matrices(a, target).empty() &&
-         gains_by_matrices(a, target);
+bool takes_bf16(const Attention& a, const Instruction& fusion, const TargetInfo& target) {
+  return fusion.attributes().has("factors") && lacks_for_bf16(a, target).empty() && gains_by_bf16(a, target);
 }
 
 // Rows of tiles of rows that vary, at most `most`: a power of two leaves less of the numbers that people
@@ -105,10 +104,10 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
   if (!a) return "this is no fusion of attention";
   int lanes = options.target.register_lanes(32);
   bool is_open = plan.rows == 0, in_f32 = plan.product == Product{};
-  if (!in_f32 || (is_open && takes_matrices(*a, fusion, options.target))) {
-    if (std::string lacks = lacks_for_matrices(*a, options.target); !lacks.empty()) return lacks;
-    if (is_open) plan = choose_matrix_blocks(*a, options.target);
-    return check_matrix_blocks(plan, *a, options.target);
+  if (!in_f32 || (is_open && takes_bf16(*a, fusion, options.target))) {
+    if (std::string lacks = lacks_for_bf16(*a, options.target); !lacks.empty()) return lacks;
+    if (is_open) plan = choose_bf16(*a, options.target);
+    return check_bf16(plan, *a, options.target);
   }
   if (is_open) plan = choose(*a, fusion, options);
   AttentionTiling tiling = tiling_of(plan, *a, options.target);

@@ -118,7 +118,7 @@ struct LinePoolingPlan {
 //
 // Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
-  // Of both dots: that of f32, or tile matrices, whose tile is of a block of rows (attention_matrices.h).
+  // Of both dots: that of f32, or one of bf16, whose tile is of a block of rows (bf16_attention.h).
   Product product;
   int rows = 0, vectors = 0; // of a register tile; no rows: the cost model's
   int steps = 1;             // of a product per iteration

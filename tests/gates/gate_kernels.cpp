@@ -85,32 +85,6 @@ std::unique_ptr<Module> dot_module(int64_t m, int64_t n, int64_t k) {
   return parse(text, {k, n}, {n});
 }
 
-// Attention of `heads` heads over `rows` positions each.
-std::unique_ptr<Module> attention_module(int64_t heads, int64_t rows, int64_t depth) {
-  std::string x = f32({heads, rows, depth}), s = f32({heads, rows, rows}), line = f32({heads, rows});
-  auto reduce = [&](const char* result, const char* from, const char* initial, const char* op) {
-    return std::string(" ") + result + " = reduce " + from + ", " + initial +
-           " {dims = [2]} region(%a: f32[], %b: f32[]) { %o = " + op +
-           " %a, %b : f32[] return %o } : " + line + "\n";
-  };
-  std::string softmax = " %w = composite %s {name = softmax, dim = 2} region(%p: " + s +
-                        ") {\n %l = constant [-inf] : f32[]\n" + reduce("%m", "%p", "%l", "maximum") +
-                        " %ms = broadcast_in_dim %m {dims = [0, 1]} : " + s +
-                        "\n %d = subtract %p, %ms : " + s + "\n %e = exponential %d : " + s +
-                        "\n %z = constant [0.0] : f32[]\n" + reduce("%t", "%e", "%z", "add") +
-                        " %ts = broadcast_in_dim %t {dims = [0, 1]} : " + s +
-                        "\n %y = divide %e, %ts : " + s + "\n return %y\n } : " + s + "\n";
-  std::string text =
-      "module @m {\n func @main(%q: " + x + ", %k: " + x + ", %v: " + x + ") -> (" + x +
-      ") {\n %r = fusion %q, %k, %v {kind = attention} region(%q1: " + x + ", %k1: " + x + ", %v1: " + x +
-      ") {\n %s = dot %q1, %k1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} "
-      ": " +
-      s + "\n" + softmax +
-      " %o = dot %w, %v1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]} : " + x +
-      "\n return %o\n } : " + x + "\n return %r\n }\n}\n";
-  return parse(text, {1}, {1});
-}
-
 // An LSTM of `hidden` units on an input whose products are there already.
 std::unique_ptr<Module> lstm_module(int64_t steps, int64_t hidden) {
   auto module = std::make_unique<Module>("m");
@@ -161,6 +135,30 @@ LiteralRef random_literal(const std::vector<int64_t>& dims) {
   return literal;
 }
 
+std::string attention_text(int64_t heads, int64_t rows, int64_t depth, const std::string& attributes) {
+  std::string x = f32({heads, rows, depth}), s = f32({heads, rows, rows}), line = f32({heads, rows});
+  auto reduce = [&](const char* result, const char* from, const char* initial, const char* op) {
+    return std::string(" ") + result + " = reduce " + from + ", " + initial +
+           " {dims = [2]} region(%a: f32[], %b: f32[]) { %o = " + op +
+           " %a, %b : f32[] return %o } : " + line + "\n";
+  };
+  std::string softmax = " %w = composite %s {name = softmax, dim = 2} region(%p: " + s +
+                        ") {\n %l = constant [-inf] : f32[]\n" + reduce("%m", "%p", "%l", "maximum") +
+                        " %ms = broadcast_in_dim %m {dims = [0, 1]} : " + s +
+                        "\n %d = subtract %p, %ms : " + s + "\n %e = exponential %d : " + s +
+                        "\n %z = constant [0.0] : f32[]\n" + reduce("%t", "%e", "%z", "add") +
+                        " %ts = broadcast_in_dim %t {dims = [0, 1]} : " + s +
+                        "\n %y = divide %e, %ts : " + s + "\n return %y\n } : " + s + "\n";
+  return "module @m {\n func @main(%q: " + x + ", %k: " + x + ", %v: " + x + ") -> (" + x +
+         ") {\n %r = fusion %q, %k, %v {kind = attention" + attributes + "} region(%q1: " + x +
+         ", %k1: " + x + ", %v1: " + x +
+         ") {\n %s = dot %q1, %k1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} "
+         ": " +
+         s + "\n" + softmax +
+         " %o = dot %w, %v1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]} : " +
+         x + "\n return %o\n } : " + x + "\n return %r\n }\n}\n";
+}
+
 const std::vector<GateKernel>& gate_kernels() {
   static const std::vector<GateKernel> kernels = {
       convolution("convolution 1x1", {.channels = 128, .filters = 256, .extent = 28, .kernel = {1, 1}}),
@@ -205,7 +203,7 @@ const std::vector<GateKernel>& gate_kernels() {
       dot(128, 768, 768),
       dot(197, 192, 192),
       dot(1, 1024, 1024),
-      {"attention 12x128x64", [](int) { return attention_module(12, 128, 64); }},
+      {"attention 12x128x64", [](int) { return parse(attention_text(12, 128, 64, ""), {1}, {1}); }},
       {"lstm 128", [](int) { return lstm_module(16, 128); }},
   };
   return kernels;

@@ -18,6 +18,10 @@ struct GateKernel {
   int64_t columns = 0; // extent along lanes that register tiles divide; 0: the kernel has no such tile
 };
 
+// A module with attention of `heads` heads over `rows` positions each; `attributes` of the fusion, each
+// behind ", ".
+std::string attention_text(int64_t heads, int64_t rows, int64_t depth, const std::string& attributes);
+
 // The assembly of a module in text form, as the cost model has it.
 std::string assembly_of(const std::string& module, const TargetInfo& target);
 

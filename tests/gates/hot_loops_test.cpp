@@ -1,6 +1,7 @@
 // Every hot loop of the gate kernels: no spills, the tile that the algorithm promises, and no more loads and
 // scalar instructions than it needs.
 #include "compiler/graph/text.h"
+#include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"
 
 #include <catch2/catch.hpp>
@@ -147,6 +148,22 @@ TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registe
       }
       CHECK(hot_loops > 0);
     }
+}
+
+TEST_CASE("attention multiplies pairs of bf16 by sums in registers", "[gates]") {
+  std::string text = attention_text(2, 96, 128, ", plan = \"attention product dot2 bf16 bf16 f32\"");
+  for (const char* cpu : {"znver4", "cooperlake"}) {
+    int hot_loops = 0;
+    for (const AssemblyLoop& loop : innermost_loops(assembly_of(text, target_of("x86_64-linux-gnu", cpu)))) {
+      auto products = std::count_if(loop.lines.begin(), loop.lines.end(), [](const std::string& line) {
+        return line.find("vdpbf16ps") != std::string::npos;
+      });
+      INFO(cpu << ": " << loop.to_string());
+      CHECK((products == 0 || loop.spills == 0));
+      hot_loops += products >= 4 * 20; // four pairs of steps, and most of the registers
+    }
+    CHECK(hot_loops == 2); // of scores, over depths, and of results, over keys
+  }
 }
 
 TEST_CASE("the largest of halves is compared in vectors", "[gates]") {

@@ -48,29 +48,6 @@ std::string dot_text(const char* lhs, const char* rhs, const char* sum, const ch
          sum + ", plan = \"" + plan + "\"} : " + result + " return %y } }";
 }
 
-// Softmax between two dots, of two heads.
-std::string attention_text() {
-  return R"(module @m { func @main(%q: f32[2,96,128], %k: f32[2,160,128], %v: f32[2,160,64]) -> (f32[2,96,64]) {
-    %r = fusion %q, %k, %v {kind = attention, plan = "attention product tile_matrix bf16 bf16 f32"}
-        region (%q1: f32[2,96,128], %k1: f32[2,160,128], %v1: f32[2,160,64]) {
-      %s = dot %q1, %k1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f32[2,96,160]
-      %w = composite %s {name = softmax, dim = 2} region (%p: f32[2,96,160]) {
-        %l = constant [-inf] : f32[]
-        %mx = reduce %p, %l {dims = [2]} region (%a: f32[], %b: f32[]) {
-          %ab = maximum %a, %b : f32[] return %ab } : f32[2,96]
-        %wide = broadcast_in_dim %mx {dims = [0, 1]} : f32[2,96,160]
-        %d = subtract %p, %wide : f32[2,96,160]
-        %e = exponential %d : f32[2,96,160]
-        %z = constant [0] : f32[]
-        %t = reduce %e, %z {dims = [2]} region (%a1: f32[], %b1: f32[]) {
-          %sum = add %a1, %b1 : f32[] return %sum } : f32[2,96]
-        %u = broadcast_in_dim %t {dims = [0, 1]} : f32[2,96,160]
-        %y = divide %e, %u : f32[2,96,160] return %y } : f32[2,96,160]
-      %y1 = dot %w, %v1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]} : f32[2,96,64]
-      return %y1 } : f32[2,96,64]
-    return %r } })";
-}
-
 } // namespace
 
 TEST_CASE("loops of tile matrices multiply, load and do little else", "[gates][tiles]") {
@@ -102,7 +79,8 @@ TEST_CASE("loops of tile matrices multiply, load and do little else", "[gates][t
 }
 
 TEST_CASE("attention multiplies tiles by tiles for its scores and its values", "[gates][tiles]") {
-  std::vector<TileLoop> loops = tile_loops(attention_text(), "tdpbf16ps");
+  std::vector<TileLoop> loops = tile_loops(
+      attention_text(2, 96, 128, ", plan = \"attention product tile_matrix bf16 bf16 f32\""), "tdpbf16ps");
   REQUIRE(loops.size() == 2); // of scores, over depths, and of results, over keys
   for (const TileLoop& loop : loops) {
     CHECK(loop.products == 4);

@@ -3,9 +3,9 @@
 // references that weights are relative to now. Keys are packed by a kernel of their own, since the first
 // product wants them along lanes.
 #include "compiler/graph/fusion.h"
+#include "compiler/lower/attention/bf16_attention.h"
 #include "compiler/lower/attention/lane_operand.h"
 #include "compiler/lower/attention/mask_skipping.h"
-#include "compiler/lower/attention/matrix_attention.h"
 #include "compiler/lower/attention/online_softmax.h"
 #include "compiler/lower/attention/qk_dot.h"
 #include "compiler/lower/attention/score_code.h"
@@ -448,8 +448,7 @@ private:
 
 void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
   Attention attention = *match_attention(*fusion_root(fusion));
-  if (plan.product.kind == ProductKind::TileMatrix)
-    return emit_matrix_attention(context, fusion, attention, plan);
+  if (plan.product != plan::Product{}) return emit_bf16_attention(context, fusion, attention, plan);
   AttentionKernel(context, fusion, attention, plan).emit();
 }
 

@@ -1,13 +1,13 @@
 // Keys and values are packed by kernels of their own, once for all rows. For a block of rows, queries are
 // narrowed, and for one block of keys after the other tiles of scores are stored, turned into weights, and
-// multiplied with values; sums of these lie in scratch. Where the last block of rows begins earlier, it
-// stores those alone that are nobody else's.
-#include "compiler/lower/attention/matrix_attention.h"
+// multiplied with values, in tile matrices or in vectors; sums of these lie in scratch. Where the last block
+// of rows begins earlier, it stores those alone that are nobody else's.
+#include "compiler/lower/attention/bf16_attention.h"
 
 #include "compiler/lower/attention/online_softmax.h"
 #include "compiler/lower/attention/pair_operand.h"
 #include "compiler/lower/attention/score_code.h"
-#include "compiler/plan/attention_matrices.h"
+#include "compiler/plan/bf16_attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +19,14 @@ using kernel::Builder;
 using kernel::OpKind;
 using kernel::Register;
 using kernel::Scalar;
+using Registers = std::vector<Register>;
 
-class MatrixAttention {
+class Bf16Attention {
 public:
-  MatrixAttention(LoweringContext& context, const Instruction& fusion, const Attention& attention,
-                  const plan::AttentionPlan& plan)
+  Bf16Attention(LoweringContext& context, const Instruction& fusion, const Attention& attention,
+                const plan::AttentionPlan& plan)
       : context_(context), fusion_(fusion), a_(attention), plan_(plan),
-        m_(plan::matrix_blocks(plan, attention)), lanes_(context.target().register_lanes(32)) {}
+        m_(plan::bf16_blocks(plan, attention)), lanes_(context.target().register_lanes(32)) {}
 
   void emit() {
     keys_ = keys_in_lanes(a_, lanes_);
@@ -41,7 +42,7 @@ public:
     code_.emplace(maker, fusion_, a_, lanes_);
     result_ = maker.write(result_of(fusion_));
     add_scratch(maker);
-    set_tiles(maker.kernel());
+    if (in_matrices()) set_tiles(maker.kernel());
     emit_rows();
     maker.kernel().algorithm = "attention " + std::to_string(plan_.rows) + "x" +
                                std::to_string(plan_.vectors) + " " + plan::to_string(plan_.product);
@@ -50,7 +51,11 @@ public:
   }
 
 private:
-  static constexpr int kSteps = plan::MatrixBlocks::kSteps;
+  static constexpr int kSteps = plan::Bf16Blocks::kSteps;
+
+  bool in_matrices() const { return plan_.product.kind == ProductKind::TileMatrix; }
+  // That an iteration of a product takes.
+  int steps_together() const { return in_matrices() ? kSteps : plan_.steps; }
 
   Place pack(const LaneOperand& operand, int64_t steps, const StridedView& view, const char* algorithm) {
     Place place{context_.add_scratch_buffer(operand.elements() * 2, "packed"), 0};
@@ -134,7 +139,7 @@ private:
   void emit_block(const IntExpr& first, int64_t keys) {
     int64_t vectors = (keys + lanes_ - 1) / lanes_, products = (keys + kSteps - 1) / kSteps;
     for_groups(vectors, [&](const IntExpr& vector, int wide) {
-      multiply(vector, wide, m_.depth_steps / kSteps, /*keeps=*/false, {queries_, 0, m_.depth_steps},
+      multiply(vector, wide, a_.depth, /*keeps=*/false, {queries_, 0, m_.depth_steps},
                {k_, k_place_ + floor_div(first, lanes_) * (m_.depth_steps * lanes_), m_.depth_steps * lanes_},
                {scores_, 0, stride_});
     });
@@ -150,7 +155,7 @@ private:
         return b_->binary(OpKind::FMul, sum_at(place), b_->splat(softmax_->rescale(r), lanes_));
       });
     for_groups(value_vectors_, [&](const IntExpr& vector, int wide) {
-      multiply(vector, wide, products, /*keeps=*/is_online_, {weights_, 0, stride_},
+      multiply(vector, wide, keys, /*keeps=*/is_online_, {weights_, 0, stride_},
                {v_, v_place_ + first * lanes_, m_.key_steps * lanes_}, {sums_, 0, value_vectors_ * lanes_});
     });
   }
@@ -169,8 +174,17 @@ private:
   };
 
   // result = [result +] lhs times rhs, for the columns of `wide` vectors from `vector` on.
-  void multiply(const IntExpr& vector, int wide, int64_t products, bool keeps, const Operand& lhs,
+  void multiply(const IntExpr& vector, int wide, int64_t steps, bool keeps, const Operand& lhs,
                 const Operand& rhs, const Operand& result) {
+    int64_t iterations = (steps + steps_together() - 1) / steps_together();
+    if (in_matrices())
+      multiply_matrices(vector, wide, iterations, keeps, lhs, rhs, result);
+    else
+      multiply_pairs(vector, wide, iterations, keeps, lhs, rhs, result);
+  }
+
+  void multiply_matrices(const IntExpr& vector, int wide, int64_t products, bool keeps, const Operand& lhs,
+                         const Operand& rhs, const Operand& result) {
     Builder& b = *b_;
     auto place = [&](int i, int j) {
       return result.place + (vector + j) * lanes_ + int64_t{i} * m_.tile_rows * result.stride;
@@ -196,6 +210,44 @@ private:
     for_tiles(wide, [&](int i, int j) {
       b.tile_store(sums_tile(i, j), result.buffer, place(i, j), result.stride);
     });
+  }
+
+  // Sums of all rows in registers.
+  void multiply_pairs(const IntExpr& vector, int wide, int64_t iterations, bool keeps, const Operand& lhs,
+                      const Operand& rhs, const Operand& result) {
+    Builder& b = *b_;
+    kernel::MachineType type{Scalar::F32, lanes_};
+    auto place = [&](int r, int j) { return result.place + (vector + j) * lanes_ + r * result.stride; };
+    Registers sums;
+    for (int r = 0; r < plan_.rows; ++r)
+      for (int j = 0; j < wide; ++j)
+        sums.push_back(keeps ? b.load(type, result.buffer, place(r, j), 4 * lanes_) : zero());
+    sums = b.loop_carried(0, iterations, 1, std::move(sums), [&](const IntExpr& i, Registers in) {
+      for (int step = 0; step < plan_.steps; step += 2)
+        add_pair(in, vector, wide, i * plan_.steps + step, lhs, rhs);
+      return in;
+    });
+    for (int r = 0; r < plan_.rows; ++r)
+      for (int j = 0; j < wide; ++j)
+        b.store(sums[static_cast<size_t>(r * wide + j)], result.buffer, place(r, j), 4 * lanes_);
+  }
+
+  void add_pair(Registers& sums, const IntExpr& vector, int wide, const IntExpr& step, const Operand& lhs,
+                const Operand& rhs) {
+    Builder& b = *b_;
+    auto as_pairs = [&](Register words) { return b.cast(OpKind::Bitcast, words, Scalar::BF16); };
+    Registers factors;
+    for (int j = 0; j < wide; ++j)
+      factors.push_back(as_pairs(b.load({Scalar::I32, lanes_}, rhs.buffer,
+                                        rhs.place + (vector + j) * rhs.stride + step * lanes_, 4 * lanes_)));
+    for (int r = 0; r < plan_.rows; ++r) {
+      Register pair = b.load({Scalar::I32, 1}, lhs.buffer, lhs.place + r * lhs.stride + step);
+      pair = as_pairs(b.splat(pair, lanes_));
+      for (int j = 0; j < wide; ++j) {
+        Register& sum = sums[static_cast<size_t>(r * wide + j)];
+        sum = b.emit(OpKind::DotBF16, {sum, pair, factors[static_cast<size_t>(j)]}, b.type(sum));
+      }
+    }
   }
   template <class Do> void for_tiles(int wide, Do action) const {
     for (int i = 0; i < m_.high; ++i)
@@ -247,7 +299,7 @@ private:
   const Instruction& fusion_;
   const Attention& a_;
   const plan::AttentionPlan& plan_;
-  plan::MatrixBlocks m_;
+  plan::Bf16Blocks m_;
   int lanes_;
   LaneOperand keys_, values_;
   Builder* b_ = nullptr;
@@ -261,9 +313,9 @@ private:
 
 } // namespace
 
-void emit_matrix_attention(LoweringContext& context, const Instruction& fusion, const Attention& attention,
-                           const plan::AttentionPlan& plan) {
-  MatrixAttention(context, fusion, attention, plan).emit();
+void emit_bf16_attention(LoweringContext& context, const Instruction& fusion, const Attention& attention,
+                         const plan::AttentionPlan& plan) {
+  Bf16Attention(context, fusion, attention, plan).emit();
 }
 
 } // namespace firn::lower
