@@ -6,8 +6,20 @@
 
 namespace firn {
 
-Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales) {
-  Type result = x.type();
+// What bytes in blocks stand for.
+static Value scaled_rows(GraphBuilder& b, Value x, Value scales, Dim block) {
+  std::vector<Dim> blocks = scales.type().dims;
+  std::vector<int64_t> dims;
+  for (int d = 0; d < scales.rank(); ++d) dims.push_back(d);
+  blocks.push_back(block);
+  Type wide = Type::tensor(DType::F32, blocks);
+  Value scale = b.make_typed(Opcode::BroadcastInDim, {scales}, {wide}, {{"dims", dims}})->result();
+  Value rows = b.binary(Opcode::Multiply, b.reshape(b.convert(x, DType::F32), blocks), scale);
+  return b.reshape(rows, x.type().dims);
+}
+
+Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales) {
+  Type result = Type::tensor(DType::F32, x.type().dims);
   result.dims.back() = integers.type().dims[0];
   auto body = [&](GraphBuilder& b, const std::vector<Value>& p) {
     const Type& blocks = p[1].type();
@@ -17,25 +29,31 @@ Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value sca
                       ->result();
     Value weights = b.binary(Opcode::Multiply, b.convert(p[1], DType::F32), scale);
     weights = b.reshape(weights, {blocks.dims[0], Dim(blocks.dim(1) * blocks.dim(2))});
-    return std::vector<Value>{times_transposed(b, p[0], weights)};
+    Value rows = p.size() == 3 ? p[0] : scaled_rows(b, p[0], p[3], blocks.dims[2]);
+    return std::vector<Value>{times_transposed(b, rows, weights)};
   };
-  return make_composite(builder, "blocked_dot", {x, integers, scales}, {result}, {}, body)->result();
+  std::vector<Value> operands{x, integers, scales};
+  if (row_scales) operands.push_back(row_scales);
+  return make_composite(builder, "blocked_dot", operands, {result}, {}, body)->result();
 }
 
 bool is_blocked_dot(const Instruction& instruction) {
-  if (!is_composite(instruction, "blocked_dot") || instruction.num_operands() != 3 ||
+  bool are_bytes = instruction.num_operands() == 4;
+  if (!is_composite(instruction, "blocked_dot") || (instruction.num_operands() != 3 && !are_bytes) ||
       instruction.num_results() != 1)
     return false;
   const Type &x = instruction.operand(0).type(), &integers = instruction.operand(1).type(),
              &scales = instruction.operand(2).type(), &result = instruction.type();
   for (const Type* type : {&x, &integers, &scales, &result})
     if (!type->is_tensor() || !type->is_static() || !type->layout.is_plain()) return false;
-  bool has_types = x.dtype == DType::F32 && result.dtype == DType::F32 &&
+  bool has_types = x.dtype == (are_bytes ? DType::I8 : DType::F32) && result.dtype == DType::F32 &&
                    (integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
                    (scales.dtype == DType::F32 || scales.dtype == DType::BF16 || scales.dtype == DType::F16);
   if (!has_types || x.rank() < 1 || integers.rank() != 3 || scales.rank() != 2) return false;
-  Type wanted = x;
+  Type wanted = x, row_blocks = Type::tensor(DType::F32, x.dims);
   wanted.dims.back() = integers.dims[0];
+  row_blocks.dims.back() = integers.dims[1];
+  if (are_bytes && !(instruction.operand(3).type() == row_blocks)) return false;
   return x.dim(x.rank() - 1) == integers.dim(1) * integers.dim(2) && result.dims == wanted.dims &&
          scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
 }

@@ -7,6 +7,9 @@
 //   %w = reshape (multiply (convert %i), broadcast(%s))      %i : i8[3072,24,32], %s : f32[3072,24]
 //   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
+// Where the model lets rows be rounded to bytes ({factors = i8}), each block of a row by its own largest, and
+// the CPU multiplies bytes, they are; the composite has their scales as well.
+//
 // A product of few rows takes as long as its weights take to come from memory: bytes come in a quarter of the
 // time, and are widened in registers; of blocks all of whose integers are those of i4, in an eighth. Sums of
 // blocks are scaled, rather than the weights. Rows are few where one tile has them all; of more, widening for
@@ -75,13 +78,39 @@ LiteralRef in_four_bits(const Literal& integers) {
   return packed;
 }
 
-Value by_blocks(GraphBuilder& builder, Value x, NarrowWeights weights) {
+// Bytes that stand for x, each block of a row by its largest: [rows..., K], and what they are to be
+// multiplied by, [rows..., blocks].
+struct ByteRows {
+  Value bytes, scales;
+};
+ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks) {
+  constexpr float kLargest = 127;
+  std::vector<Dim> dims = x.type().dims;
+  int64_t last = x.rank(), steps = x.dim(x.rank() - 1);
+  dims.back() = Dim(blocks);
+  dims.push_back(Dim(steps / blocks));
+  Value wide = b.reshape(x, dims);
+  Value largest = b.reduce(Opcode::Maximum, b.unary(Opcode::Abs, wide), {last}, /*keep_dims=*/false);
+  Value zero = b.splat_like(largest, 0);
+  Value inverse = b.op(Opcode::Divide, {b.splat_like(largest, kLargest), largest});
+  inverse = b.op(Opcode::Select, {b.compare("eq", largest, zero), zero, inverse});
+  std::vector<int64_t> all;
+  for (int64_t d = 0; d < last; ++d) all.push_back(d);
+  Value scaled = b.op(Opcode::Multiply, {wide, make_broadcast(b, inverse, wide.type(), all)});
+  Value bytes = b.convert(b.unary(Opcode::RoundNearestEven, scaled), DType::I8);
+  return {b.reshape(bytes, x.type().dims),
+          b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)})};
+}
+
+Value by_blocks(GraphBuilder& builder, Value x, NarrowWeights weights, bool bytes_suffice) {
   const Instruction& constant = *weights.integers.def;
   if (LiteralRef packed = in_four_bits(*constant.literal())) {
     builder.set_location(constant.location());
     weights.integers = builder.constant(packed);
   }
-  return make_blocked_dot(builder, x, weights.integers, weights.scale);
+  if (!bytes_suffice) return make_blocked_dot(builder, x, weights.integers, weights.scale);
+  ByteRows rows = in_bytes(builder, x, weights.integers.type().dim(1));
+  return make_blocked_dot(builder, rows.bytes, weights.integers, weights.scale, rows.scales);
 }
 
 Value keep_narrow(Instruction& dot, const PassOptions& options) {
@@ -98,7 +127,9 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
   const Type& integers = weights->integers.type();
   if (weights->in_blocks && (integers.dtype != DType::I8 || integers.num_elements() == 0)) return {};
   GraphBuilder builder(*dot.parent(), &dot);
-  return weights->in_blocks ? by_blocks(builder, x, *weights) : by_columns(builder, x, *weights, dot.type());
+  bool bytes_suffice = attributes.has("factors") && plan::gains_by_byte_rows(integers, *options.target);
+  return weights->in_blocks ? by_blocks(builder, x, *weights, bytes_suffice)
+                            : by_columns(builder, x, *weights, dot.type());
 }
 
 } // namespace

@@ -36,6 +36,7 @@ double copied_cycles(const ConvolutionGeometry& g, const Product& product, int r
 std::string lacks_for_matrices(const DotGeometry& g) {
   bool is_static = g.row.stride.is_constant();
   for (const DotGeometry::Contract& axis : g.contract) is_static &= axis.row_stride.is_constant();
+  if (g.in_blocks) return "tile matrices do not scale sums of blocks";
   if (!is_static || !(g.contract.back().row_stride == IntExpr(1)))
     return "tile matrices want steps that lie side by side, rows that lie evenly";
   return g.shape.k_tail > 0 ? "tile matrices want whole groups of steps" : "";

@@ -387,7 +387,9 @@ std::string check_column_streams(const Tiling& tiling, const ContractionShape& s
   bool is_rolled = std::all_of(shape.k.begin(), shape.k.end(), [](const ReductionLoop& loop) {
     return loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
   });
-  if (!is_one_tile || !is_rolled || shape.has_inner_sums || shape.product.kind == ProductKind::TileMatrix)
+  // Where integers become floats one by one, this takes longer than they take to come.
+  bool is_slow = shape.has_inner_sums && shape.product.kind == ProductKind::Fma;
+  if (!is_one_tile || !is_rolled || is_slow || shape.product.kind == ProductKind::TileMatrix)
     return "streams of columns are of one register tile's rows, and of loops of the reduction without blocks";
   if (tile.accumulator_splits > 1 || tile.k_interleave > 1 || tile.panel > 0 || tiling.parts > 1 ||
       tiling.row_block > 0 || tiling.shares > 1 || !tiling.columns_outermost)

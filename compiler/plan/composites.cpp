@@ -4,6 +4,7 @@
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/composites.h"
 #include "compiler/plan/roots.h"
+#include "compiler/target/product.h"
 
 #include <algorithm>
 
@@ -31,11 +32,13 @@ bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
   return true;
 }
 
-// Whether register tiles cover a blocked dot: its blocks are whole words.
+// Whether register tiles cover a blocked dot: its blocks are whole words, and of bytes whole products.
 bool has_tiles(const Instruction& instruction) {
   if (!is_blocked_dot(instruction) || instruction.type().num_elements() == 0) return false;
   const Type& integers = instruction.operand(1).type();
-  return has_whole_words(integers.dim(2), integers.dtype) && integers.dim(1) > 0;
+  int64_t steps = has_byte_rows(instruction) ? k_group_of(ProductKind::Dot4) : 1;
+  return has_whole_words(integers.dim(2), integers.dtype) && integers.dim(2) % steps == 0 &&
+         integers.dim(1) > 0;
 }
 
 } // namespace

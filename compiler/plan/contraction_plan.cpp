@@ -253,7 +253,8 @@ private:
   // A table of all values that a step of a word may have takes a shift and a look-up for each, in place of
   // two shifts and a conversion.
   bool looks_up_words(const DotGeometry& g) const {
-    return g.word_steps == 8 && target_.has_word_tables && target_.vector_parts == 1;
+    return g.word_steps == 8 && target_.has_word_tables && target_.vector_parts == 1 &&
+           g.shape.product.kind == ProductKind::Fma;
   }
 
   std::string complete_convolution(ContractionPlan& plan, bool chooses) const {

@@ -174,6 +174,7 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   DotGeometry g;
   g.in_blocks = true;
   g.word_steps = steps_per_word(integers.dtype);
+  if (block % product.k_group() != 0) return std::nullopt;
   int64_t words = block / g.word_steps;
   g.rows = make_operand(x, {}, {x.rank() - 1});
   g.columns.type = integers;
@@ -185,7 +186,8 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   g.shape.n = integers.dim(0);
   g.shape.has_inner_sums = true;
   g.set_shape(product);
-  if (g.word_steps > 1) g.shape.lane_bytes = 4;
+  // Words are taken as they are, whatever steps a product takes.
+  if (g.word_steps > 1) g.shape.lane_bytes = 4, g.shape.k.back().extent = words, g.shape.k_tail = 0;
   g.flops = 2 * dot.type().num_elements() * blocks * block;
   return g;
 }

@@ -43,6 +43,8 @@ struct DotGeometry {
   ContractionShape shape;
   int64_t flops = 0; // at the bounds
 
+  // Elements of the columns that a lane holds: a k group, or a word.
+  int k_group() const { return word_steps > 1 ? 1 : shape.product.k_group(); }
   // Whether the operand with the columns lies at places that do not vary, and so can be packed: as many of
   // them as a run has.
   bool has_static_columns() const;

@@ -2,8 +2,17 @@
 #include "compiler/plan/narrow_weights.h"
 
 #include "compiler/plan/cost_model.h"
+#include "compiler/target/product.h"
 
 namespace firn::plan {
+
+bool gains_by_byte_rows(const Type& integers, const TargetInfo& target) {
+  constexpr int64_t kMostSteps = INT32_MAX / (128 * 128); // whose sums i32 has
+  ProductFacts facts = dot4_facts(target, Factor::S8, Factor::U8);
+  int64_t block = integers.dim(2);
+  return target.vector_bits > 0 && facts.form != ProductForm::PerStep &&
+         block % k_group_of(ProductKind::Dot4) == 0 && block <= kMostSteps;
+}
 
 bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes) {
   const Type& weights = dot.operand(1).type();

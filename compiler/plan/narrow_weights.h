@@ -9,6 +9,9 @@ namespace firn::plan {
 // Rows that one tile has, so that weights are widened once: of more, widening would cost more than it saves.
 inline constexpr int64_t kFewRows = 4;
 
+// Whether integers in blocks, [n, blocks, block], are multiplied by bytes faster than by floats.
+bool gains_by_byte_rows(const Type& integers, const TargetInfo& target);
+
 // Whether a dot of few rows waits for its second operand, weights without batches, rather than for its
 // products.
 bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes);

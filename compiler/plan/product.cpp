@@ -1,6 +1,7 @@
 // The types of contractions and their products.
 #include "compiler/plan/product.h"
 
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/scalar_ops.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/roots.h"
@@ -71,6 +72,19 @@ bool has_fitting_pairs(const Instruction& contraction) {
   return true;
 }
 
+// Of integers in blocks and rows of bytes: the integers lie from 0 on, for that is what CPUs multiply by
+// signed bytes. Those of four bits are so small that pairs of products always fit 16 bits.
+Product product_of_byte_rows(const Instruction& blocked_dot, const TargetInfo& target) {
+  Product product{ProductKind::Dot4, DType::I8, DType::U8, DType::I32};
+  bool gains = narrow_dot4_facts(target).instructions < facts_of(product, target).instructions;
+  if (gains && blocked_dot.operand(1).dtype() == DType::I4) product.kind = ProductKind::Dot4Narrow;
+  return product;
+}
+
+bool multiplies_byte_rows(const Instruction& contraction) {
+  return is_blocked_dot(contraction) && has_byte_rows(contraction);
+}
+
 } // namespace
 
 std::string to_string(const Product& product) {
@@ -100,6 +114,7 @@ bool sums_bytes_in_f32(const Instruction& convolution) {
 }
 
 std::optional<Product> choose_product(const Instruction& contraction, const TargetInfo& target, bool strict) {
+  if (multiplies_byte_rows(contraction)) return product_of_byte_rows(contraction, target);
   DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
   std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
   if (!accumulator) return std::nullopt;
@@ -124,6 +139,14 @@ std::optional<Product> in_tile_matrices(const Product& product, const TargetInfo
 }
 
 std::string check_product(const Product& product, const Instruction& contraction) {
+  if (multiplies_byte_rows(contraction)) {
+    bool may_be_narrow = contraction.operand(1).dtype() == DType::I4;
+    for (ProductKind kind : {ProductKind::Dot4, ProductKind::Dot4Narrow})
+      if (product == Product{kind, DType::I8, DType::U8, DType::I32} &&
+          (kind == ProductKind::Dot4 || may_be_narrow))
+        return "";
+    return "rows of bytes are multiplied four steps at a time, by integers from 0 on, in i32";
+  }
   DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
   std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
   if (!accumulator || product.lhs != lhs || product.rhs != rhs || product.accumulator != *accumulator)

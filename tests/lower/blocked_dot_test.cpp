@@ -14,17 +14,26 @@ const std::vector<std::string> kCpus = {"native",     "x86-64",      "x86-64-v3"
 struct BlockedCase {
   std::string integers, scales;
   int64_t rows, blocks, block, columns;
-  bool has_epilogue = false, constant_scales = true;
+  bool has_epilogue = false, constant_scales = true, byte_rows = false;
 
   std::string text() const {
-    std::string x = "f32" + dims_text({rows, blocks * block}), y = "f32" + dims_text({rows, columns});
+    std::string x = (byte_rows ? "i8" : "f32") + dims_text({rows, blocks * block}),
+                y = "f32" + dims_text({rows, columns});
     std::string q = integers + dims_text({columns, blocks, block}), s = scales + dims_text({columns, blocks}),
                 w = dims_text({columns, blocks, block});
     std::string numbers;
     for (int64_t i = 0; i < columns * blocks * block; ++i)
       numbers += (i ? ", " : "") + std::to_string(i * 7 % 16 - 8);
-    std::string dot = "composite %x, %q, %s {name = blocked_dot} region(%a: " + x + ", %b: " + q +
-                      ", %c: " + s + R"() {
+    std::string row_scales = "f32" + dims_text({rows, blocks}), rows_wide = dims_text({rows, blocks, block}),
+                others = byte_rows ? ", %rs" : "", wide_x = "f32" + dims_text({rows, blocks * block});
+    std::string widen = "%rw = convert %a {to = f32} : " + wide_x + "\n%rr = reshape %rw : f32" + rows_wide +
+                        "\n%rb = broadcast_in_dim %n {dims = [0, 1]} : f32" + rows_wide +
+                        "\n%rm = multiply %rr, %rb : f32" + rows_wide + "\n%xx = reshape %rm : " + wide_x +
+                        "\n";
+    std::string dot = "composite %x, %q, %s" + others + " {name = blocked_dot} region(%a: " + x +
+                      ", %b: " + q + ", %c: " + s + (byte_rows ? ", %n: " + row_scales : "") + ") {\n" +
+                      (byte_rows ? widen : "") +
+                      R"(
         %d = convert %b {to = f32} : f32)" +
                       w + R"(
         %e = convert %c {to = f32} : f32)" +
@@ -35,15 +44,18 @@ struct BlockedCase {
                       w + R"(
         %h = reshape %g : f32)" +
                       dims_text({columns, blocks * block}) + R"(
-        %i = dot %a, %h {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : )" +
+        %i = dot )" + (byte_rows ? "%xx" : "%a") +
+                      R"(, %h {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : )" +
                       y +
                       R"(
         return %i
       } : )" + y + "\n";
     if (has_epilogue)
-      dot = "fusion %p, %q, %s, %t {kind = contraction} region(%x: " + x + ", %q: " + q + ", %s: " + s +
-            ", %t: " + y + ") {\n%j = " + dot + "%k = add %j, %t : " + y + "\nreturn %k } : " + y + "\n";
+      dot = "fusion %p, %q, %s, %t" + others + " {kind = contraction} region(%x: " + x + ", %q: " + q +
+            ", %s: " + s + ", %t: " + y + (byte_rows ? ", %rs: " + row_scales : "") + ") {\n%j = " + dot +
+            "%k = add %j, %t : " + y + "\nreturn %k } : " + y + "\n";
     std::string main = has_epilogue ? "%p: " + x + ", %t: " + y : "%x: " + x;
+    if (byte_rows) main += ", %rs: " + row_scales;
     if (!constant_scales) main += ", %s: " + s;
     std::string parts;
     for (int64_t i = 0; i < columns * blocks; ++i)
@@ -57,7 +69,8 @@ struct BlockedCase {
 void expect_blocked(const BlockedCase& c, std::vector<std::string> cpus = kCpus) {
   LoweredOptions options;
   options.cpus = std::move(cpus);
-  options.tolerance = 2e-6;
+  options.tolerance = c.byte_rows ? 1e-5 : 2e-6;
+  options.ranges = {{c.has_epilogue ? "p" : "x", range_of(c.byte_rows ? "i8" : "f32")}};
   expect_lowered_module(c.text(), options);
 }
 
@@ -78,6 +91,21 @@ TEST_CASE("blocked dots of any extents", "[lower][blocked]") {
   expect_blocked({"i8", "f32", 1, 3, 5, 19}, kNativeCpus);
   expect_blocked({"i8", "f32", 1, 2, 32, 19, true, /*constant_scales=*/false}, kNativeCpus);
   expect_blocked({"i4", "f32", 1, 2, 32, 19, false, /*constant_scales=*/false}, kNativeCpus);
+}
+
+TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
+  for (const char* integers : {"i4", "i8"}) {
+    for (const char* scales : {"f32", "bf16"})
+      expect_blocked({integers, scales, 2, 3, 32, 37, true, true, true});
+    for (int64_t rows : {1, 3, 5})
+      for (int64_t blocks : {1, 4})
+        for (int64_t columns : {1, 16, 33, 200})
+          expect_blocked({integers, "f32", rows, blocks, 16, columns, false, true, true}, kNativeCpus);
+    expect_blocked({integers, "f32", 1, 2, 256, 40, false, true, true}, kNativeCpus);
+    expect_blocked({integers, "f32", 1, 2, 32, 19, true, /*constant_scales=*/false, true}, kNativeCpus);
+  }
+  // Blocks that are no whole products are computed without.
+  expect_blocked({"i8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);
 }
 
 TEST_CASE("words of integers are read as they are", "[lower][blocked]") {

@@ -309,7 +309,8 @@ Value block_weights(NodeContext& node, const BlockMatrix& m) {
   return whole(multiply(node, subtract(node, weights, zeros), scales));
 }
 
-// A times the transposed matrix [N,K].
+// A times the transposed matrix [N,K]. accuracy_level says what A may be rounded to, least of all to bytes.
+constexpr int64_t kBytesSuffice = 4;
 void import_matmul_bits(NodeContext& node) {
   if (!node.check_rank_at_least(0, 1)) return;
   auto matrix = read_block_matrix(node);
@@ -325,6 +326,8 @@ void import_matmul_bits(NodeContext& node) {
   Value weights = block_weights(node, *matrix), wide = node.convert(a, DType::F32);
   if (!weights || node.failed()) return;
   Value y = dot(node, wide, weights, {}, {}, {wide.rank() - 1}, {1});
+  if (y && node.int_attribute("accuracy_level", 0) == kBytesSuffice)
+    y.def->attributes().set("factors", DType::I8);
   if (node.has_input(5)) y = add(node, y, node.convert(node.input(5), DType::F32));
   node.set_output(0, node.convert(y, a.dtype()));
 }

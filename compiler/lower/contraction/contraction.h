@@ -82,13 +82,20 @@ struct ContractionSpec {
                                  const std::vector<IntExpr>& k)>
       vector;
   // Steps of the innermost loop that an element of the vector operand holds, a word of packed integers. With
-  // several `scalar` gets the number of one as a value of k behind those of the loops.
+  // several `scalar` gets the number of one, or of one k group of them (factors.h), as a value of k behind
+  // those of the loops.
   int word_steps = 1;
   // What the sums over the innermost loop are multiplied by before they are added to those of the loops
   // around it, of register `number` of the column group. Unset: nothing.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       scales;
+  // Where those are sums of bytes: the scalar scale of a row's block, and how far the integers have been
+  // moved to multiply them as unsigned ones.
+  std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
+                                 const std::vector<IntExpr>& k)>
+      row_scales;
+  int64_t moved_by = 0;
   // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
   // operand, a k group of all lanes a row.
   std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;

@@ -27,7 +27,9 @@ public:
           const ContractionBinding& binding, ReductionPart part)
       : g_(geometry), plan_(plan), binding_(binding), part_(part), steps_(steps_of(geometry, part)),
         packed_(packed_columns(geometry, plan.tiling.tile, part)), lanes_(plan.tiling.tile.lanes),
-        shape_(geometry.shape), sum_{memory_scalar(plan.product.accumulator), 1} {
+        shape_(geometry.shape), sum_{geometry.in_blocks ? kernel::Scalar::F32
+                                                        : memory_scalar(plan.product.accumulator),
+                                     1} {
     if (part.count == 1) return;
     shape_.k[0].extent = steps_.count;
     shape_.set_product(shape_.product);
@@ -63,6 +65,7 @@ public:
                                    const std::vector<IntExpr>& k) {
         return code.load_scales(b, at, vector, k);
       };
+    if (binding_.row_scales >= 0) scale_rows(spec);
     if (plan_.tiling.streams_vectors) prefetch_groups(spec);
     if (!part_.is_first()) spec.initial = load_partial();
     spec.store = part_.is_last() ? store_result() : store_partial();
@@ -74,6 +77,17 @@ public:
   }
 
 private:
+  // Blocks of a row are one behind the other.
+  void scale_rows(ContractionSpec& spec) const {
+    spec.row_scales = [code = *this](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
+      k.resize(code.g_.contract.size());
+      k.back() = 0;
+      return b.load({kernel::Scalar::F32, 1}, code.binding_.row_scales,
+                    floor_div(code.scalar_place(at, row, k), code.g_.contract[0].row_stride));
+    };
+    spec.moved_by = g_.word_steps > 1 ? 8 : 128;
+  }
+
   std::shared_ptr<const ContractionSpec> edge_columns(const ContractionSpec& whole) const {
     auto spec = std::make_shared<ContractionSpec>(whole);
     spec->vector = [code = *this](Builder& b, const TilePosition& at, int vector,
@@ -101,7 +115,7 @@ private:
     size_t first = g_.rows.batch.size();
     for (size_t i = first; i < at.outer.size(); ++i)
       place = place + at.outer[i] * g_.rows.free[i - first].stride;
-    IntExpr last_stride = g_.contract.back().row_stride * shape_.product.k_group();
+    IntExpr last_stride = g_.contract.back().row_stride * g_.k_group();
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
     // The step within a word: those of a blocked dot are neighbours.
@@ -109,6 +123,11 @@ private:
   }
 
   Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+    if (g_.word_steps > 1 && shape_.product.k_group() > 1) {
+      std::vector<IntExpr> word(k.begin(), k.end() - 1);
+      return load_group_of_row(b, binding_.scalar, scalar_place(at, row, word),
+                               static_cast<int>(k.back().value()));
+    }
     IntExpr place = scalar_place(at, row, k);
     ScalarFactors factors;
     factors.buffer = binding_.scalar;
@@ -138,8 +157,11 @@ private:
     if (g_.word_steps > 1)
       return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
                     packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
-    return load_packed_factors(b, shape_.product, binding_.vector,
-                               packed_.index(packed_part(at), at, vector, k), lanes_);
+    Register factors = load_packed_factors(b, shape_.product, binding_.vector,
+                                           packed_.index(packed_part(at), at, vector, k), lanes_);
+    if (binding_.row_scales < 0) return factors;
+    // From -128 on to 0 on.
+    return b.binary(kernel::OpKind::Xor, factors, b.constant_int(b.type(factors), 0x80808080));
   }
 
   Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
@@ -269,7 +291,7 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
   PackedOperand packed;
   Steps steps = steps_of(g, part);
   packed.tile = tile;
-  packed.k_group = g.shape.product.k_group();
+  packed.k_group = g.k_group();
   packed.element = g.word_steps > 1 ? kernel::Scalar::I32 : memory_scalar(g.columns.type.dtype);
   if (!g.has_static_columns()) return packed; // they are read where they lie
   packed.selected = plan::extent_of(g.columns.batch);

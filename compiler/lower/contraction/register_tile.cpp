@@ -12,6 +12,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
+using kernel::OpKind;
 using kernel::Register;
 
 class RegisterTile {
@@ -128,13 +129,64 @@ private:
                                     std::vector<IntExpr>& k, std::vector<Register> acc) {
     is_scaled_ = true;
     std::vector<Register> sums(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
+    if (spec_.row_scales) sums = starts_of_bytes(position, rows, vectors, k, acc.size());
     sums = emit_reduction(position, rows, vectors, level, k, std::move(sums));
     is_scaled_ = false;
-    std::vector<Register> scales;
-    for (int vector = 0; vector < vectors; ++vector) scales.push_back(spec_.scales(b_, position, vector, k));
-    for (size_t i = 0; i < acc.size(); ++i)
-      acc[i] = b_.fma(sums[i], scales[i % static_cast<size_t>(vectors)], acc[i]);
+    if (spec_.row_scales) scale_rows(position, rows, vectors, k, sums);
+    std::vector<Register> scales; // of every tile, again and again for all its sums
+    for (const TilePosition& tile : side_by_side_.empty() ? std::vector{position} : side_by_side_) {
+      std::vector<Register> own;
+      for (int vector = 0; vector < vectors; ++vector) own.push_back(spec_.scales(b_, tile, vector, k));
+      size_t sums_of_tile = acc.size() / std::max<size_t>(1, side_by_side_.size());
+      for (size_t i = 0; i < sums_of_tile; ++i) scales.push_back(own[i % own.size()]);
+    }
+    for (size_t i = 0; i < acc.size(); ++i) acc[i] = b_.fma(sums[i], scales[i], acc[i]);
     return acc;
+  }
+
+  // What integers that have been moved add to the sums of a block, taken away beforehand: their distance
+  // times the row's sum. Of partial sums the first ones take it.
+  std::vector<Register> starts_of_bytes(const TilePosition& position, int rows, int vectors,
+                                        std::vector<IntExpr> k, size_t sums) {
+    constexpr int64_t kStraight = 8;
+    const plan::Product& product = spec_.shape.product;
+    kernel::MachineType type{kernel::Scalar::I32, groups_.lanes};
+    Register zero = b_.constant_int(type, 0),
+             distance =
+                 b_.constant_int({kernel::Scalar::I8, product.k_group() * groups_.lanes}, spec_.moved_by);
+    auto add = [&](const IntExpr& step, std::vector<Register> totals) {
+      k.back() = step;
+      for_each_factor(k, [&](int, const std::vector<IntExpr>& at) {
+        for (int row = 0; row < rows; ++row) {
+          Register& total = totals[static_cast<size_t>(row)];
+          total = multiply_add(b_, product, scalar_at(position, row, at), distance, total);
+        }
+      });
+      return totals;
+    };
+    std::vector<Register> totals(static_cast<size_t>(rows), zero), starts;
+    int64_t steps = whole_products();
+    if (steps > kStraight)
+      totals = b_.loop_carried(0, steps, 1, std::move(totals), add);
+    else
+      for (int64_t step = 0; step < steps; ++step) totals = add(step, std::move(totals));
+    for (size_t tile = 0; tile < std::max<size_t>(1, side_by_side_.size()); ++tile)
+      for (Register total : totals)
+        starts.insert(starts.end(), static_cast<size_t>(vectors), b_.binary(OpKind::ISub, zero, total));
+    starts.resize(sums, zero);
+    return starts;
+  }
+
+  // Sums of bytes in f32, by the scale of the row's block.
+  void scale_rows(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
+                  std::vector<Register>& sums) {
+    std::vector<Register> scales;
+    for (int row = 0; row < rows; ++row)
+      scales.push_back(b_.splat(spec_.row_scales(b_, position, row, k), groups_.lanes));
+    for (size_t i = 0; i < sums.size(); ++i) {
+      size_t row = i / static_cast<size_t>(vectors) % static_cast<size_t>(rows);
+      sums[i] = b_.binary(OpKind::FMul, b_.cast(OpKind::SIToF, sums[i], kernel::Scalar::F32), scales[row]);
+    }
   }
 
   // Of the innermost loop: those whose k group is all there. One that is cut short is straight code behind
@@ -274,20 +326,38 @@ private:
                                      const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
     std::vector<Register> loaded;
     const plan::Product& product = spec_.shape.product;
-    for (int vector = 0; vector < vectors; ++vector)
-      loaded.push_back(unpacked_factors(b_, product, spec_.vector(b_, position, vector, k)));
-    if (spec_.word_steps == 1) return multiply(position, rows, vectors, k, phase, loaded, std::move(acc));
+    for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
+    bool are_words = spec_.word_steps > 1;
     Register table = tiling_.looks_up_words ? table_of_steps(b_, spec_.word_steps) : Register{};
-    std::vector<IntExpr> steps = k;
-    for (int step = 0; step < spec_.word_steps; ++step) {
-      steps.resize(k.size());
-      steps.push_back(step);
+    for_each_factor(k, [&](int part, const std::vector<IntExpr>& at) {
       std::vector<Register> factors;
-      for (Register words : loaded)
-        factors.push_back(step_of_words(b_, words, step, spec_.word_steps, table));
-      acc = multiply(position, rows, vectors, steps, phase, factors, std::move(acc));
-    }
+      for (Register words : loaded) {
+        if (are_words)
+          words = product.k_group() > 1 ? group_of_words(b_, words, part)
+                                        : step_of_words(b_, words, part, spec_.word_steps, table);
+        factors.push_back(unpacked_factors(b_, product, words));
+      }
+      acc = multiply(position, rows, vectors, at, phase, factors, std::move(acc));
+    });
     return acc;
+  }
+
+  // Calls emit(number, k) for the factors of a step: of a word its parts, each of as many steps as a product
+  // takes, whose number stands behind the values of the loops.
+  template <class Emit> void for_each_factor(const std::vector<IntExpr>& k, Emit emit) {
+    if (spec_.word_steps == 1) return emit(0, k);
+    std::vector<IntExpr> at = k;
+    at.emplace_back();
+    for (int part = 0; part < spec_.word_steps / spec_.shape.product.k_group(); ++part) {
+      at.back() = part;
+      emit(part, at);
+    }
+  }
+
+  // A row's factor in all lanes.
+  Register scalar_at(const TilePosition& position, int row, const std::vector<IntExpr>& k) {
+    return unpacked_factors(b_, spec_.shape.product,
+                            repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));
   }
 
   std::vector<Register> multiply(const TilePosition& position, int rows, int vectors,
@@ -296,8 +366,7 @@ private:
     const plan::Product& product = spec_.shape.product;
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
-      Register scalar =
-          unpacked_factors(b_, product, repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));
+      Register scalar = scalar_at(position, row, k);
       for (int vector = 0; vector < vectors; ++vector) {
         Register& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
         sum = multiply_add(b_, product, scalar, loaded[static_cast<size_t>(vector)], sum);
