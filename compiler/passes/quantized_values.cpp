@@ -3,6 +3,7 @@
 
 #include "compiler/graph/producers.h"
 #include "compiler/plan/byte_values.h"
+#include "compiler/support/whole_number.h"
 
 #include <algorithm>
 #include <cmath>
@@ -135,8 +136,9 @@ std::optional<Quantized> quantized_scaled(const Instruction& convert) {
     zero_point = *added;
     rounded = rounded.def->operand(0);
   }
-  if (!low || !high || !(*low <= *high) || !rounded.def->is(Opcode::RoundNearestEven) ||
-      std::abs(zero_point) > 65536)
+  if (!low || !high || !(*low <= *high) || !rounded.def->is(Opcode::RoundNearestEven)) return std::nullopt;
+  // What has a fraction is cut off by the conversion, not rounded.
+  if (!is_whole(*low) || !is_whole(*high) || !is_whole(zero_point) || std::abs(zero_point) > 65536)
     return std::nullopt;
   return Quantized{rounded.def->operand(0), {1, static_cast<int64_t>(zero_point)}, dtype, *low, *high};
 }

@@ -50,7 +50,7 @@ struct Quantized {
   Value y; // f32
   Quantization by;
   DType dtype = DType::U8;
-  double low = 0, high = 0; // of the integers
+  double low = 0, high = 0; // of the integers: whole, or infinite
 };
 // Scales; beyond the usual ones a product with an integer may not be one that division brings back.
 struct ScaleRange {

@@ -3,6 +3,7 @@
 
 #include "compiler/graph/scalar_ops.h"
 #include "compiler/plan/element_code.h"
+#include "compiler/support/whole_number.h"
 
 #include <cmath>
 
@@ -36,8 +37,8 @@ std::pair<Value, double> scaled_value(Value product) {
 namespace {
 
 // A number that f32 and i32 have, as they have the sum of two such.
-bool is_whole(std::optional<double> number) {
-  return number && std::abs(*number) <= 0x1p23 && *number == std::trunc(*number);
+bool is_small_whole(std::optional<double> number) {
+  return number && std::abs(*number) <= 0x1p23 && is_whole(*number);
 }
 
 // A convert to a type that has all numbers between the bounds.
@@ -57,11 +58,11 @@ std::optional<QuantisedForm> quantised_form(const Instruction& convert,
   const Instruction& clamp = *convert.operand(0).def;
   if (!clamp.is(Opcode::Clamp) || clamp.type().dtype != DType::F32 || is_leaf(convert.operand(0))) return {};
   auto low = number_of(clamp.operand(0)), high = number_of(clamp.operand(2));
-  if (!is_whole(low) || !is_whole(high) || *low > *high) return {};
+  if (!is_small_whole(low) || !is_small_whole(high) || *low > *high) return {};
   QuantisedForm form{clamp.operand(1), *low, *high};
   if (form.x.def->is(Opcode::Add) && !is_leaf(form.x))
     for (int i : {0, 1})
-      if (auto added = number_of(form.x.def->operand(i)); is_whole(added)) {
+      if (auto added = number_of(form.x.def->operand(i)); is_small_whole(added)) {
         form.offset = *added;
         form.x = form.x.def->operand(1 - i);
         break;
@@ -87,7 +88,7 @@ std::optional<RequantisedForm> requantised_form(const Instruction& convert,
   auto is_here = [&](Opcode opcode) { return integer.def->is(opcode) && !is_leaf(integer); };
   if (is_here(Opcode::Subtract)) {
     auto subtracted = number_of(integer.def->operand(1));
-    if (integer.dtype() != DType::I32 || !is_whole(subtracted)) return {};
+    if (integer.dtype() != DType::I32 || !is_small_whole(subtracted)) return {};
     zero_point = *subtracted;
     integer = integer.def->operand(0);
   }
