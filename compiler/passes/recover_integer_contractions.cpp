@@ -11,7 +11,8 @@
 // The sum of (x - zx)(w - zw) is that of xw, less zx times the sum of w and zw times the sum of x, plus their
 // product: sums of i32 are exact, and so is what comes of these. Padding of a convolution stands for zero: it
 // is the zero point, which is written around the input where that is not zero. The same of products whose
-// factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like).
+// factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like): these wrap, where
+// floats would not, so that products of floats are left alone unless their zero points are known to be near.
 //
 // Constant bytes around 128 become signed ones, whose zero point is none: these are what convolutions take,
 // and most CPUs multiply with unsigned ones.
@@ -37,7 +38,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum that i32 holds
+constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum of products of bytes that i32 holds
 
 // Between which magnitudes the elements of a constant expression lie that are not zero.
 struct Magnitudes {
@@ -80,10 +81,44 @@ std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
   return channel_value(value, builder);
 }
 
+struct Range {
+  double least, most;
+};
+
+Range range_of_byte(DType dtype) {
+  return is_signed(dtype) ? Range{-128, 127} : Range{0, 255};
+}
+
+// Between which numbers a zero point lies, which is a constant or widened of bytes; of others nothing is
+// known.
+Range range_of(Value zero_point) {
+  const Instruction& def = *zero_point.def;
+  if (const Literal* literal = constant_literal(zero_point)) {
+    Range found{INFINITY, -INFINITY};
+    for (int64_t i = 0; i < literal->num_elements(); ++i) {
+      found.least = std::min(found.least, literal->get_double(i));
+      found.most = std::max(found.most, literal->get_double(i));
+    }
+    return found;
+  }
+  if (has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
+  bool is_widened = def.is(Opcode::Convert) && is_byte(def.operand(0));
+  return is_widened ? range_of_byte(def.operand(0).dtype()) : Range{-INFINITY, INFINITY};
+}
+
+// What no byte less its zero point exceeds, by its amount.
+double most_centered(const Centered& value) {
+  const Range bytes = range_of_byte(value.integers.dtype());
+  const Range zeros = value.zero_point ? range_of(value.zero_point) : Range{0, 0};
+  const auto shift = static_cast<double>(value.shift);
+  return std::max(bytes.most - (zeros.least + shift), zeros.most + shift - bytes.least);
+}
+
 // One operand of the contraction.
 struct Side {
   Value integers;
   std::optional<ChannelValue> zero_point, scale;
+  double most = INFINITY; // of the numbers that are multiplied, by their amount
 };
 
 class IntegerContraction {
@@ -113,12 +148,13 @@ private:
   std::optional<Side> read_side(Value operand) {
     auto value = dequantized(operand);
     if (!value || (contraction_.type().dtype == DType::I32 && value->scale)) return std::nullopt;
+    const double most = most_centered(*value);
     GraphBuilder builder(b_);
     if (Value centered = signed_around_zero(builder, *value)) {
       value->integers = centered;
       value->zero_point = {};
     }
-    Side side{value->integers, {}, {}};
+    Side side{value->integers, {}, {}, most};
     if (value->zero_point && !(side.zero_point = parameter_of(value->zero_point, b_))) return std::nullopt;
     if (value->shift != 0) shift_zero_point(side, static_cast<double>(value->shift));
     if (value->scale && !(side.scale = parameter_of(value->scale, b_))) return std::nullopt;
@@ -170,10 +206,8 @@ private:
 
   // Whether the zero point is a number that the input's bytes can hold.
   bool is_byte_of_input(Value zero_point) const {
-    DType dtype = sides_[0].integers.dtype();
-    if (auto known = splat_value(zero_point))
-      return dtype == DType::U8 ? *known >= 0 && *known <= 255 : *known >= -128 && *known <= 127;
-    return zero_point.def->is(Opcode::Convert) && zero_point.def->operand(0).dtype() == dtype;
+    const Range bytes = range_of_byte(sides_[0].integers.dtype()), zero = range_of(zero_point);
+    return zero.least >= bytes.least && zero.most <= bytes.most;
   }
 
   std::vector<int64_t> summed_dims(int operand) const {
@@ -191,6 +225,9 @@ private:
       steps *= extent.value();
       if (steps > kMostSteps) return false;
     }
+    const bool is_float_sum = contraction_.type().dtype == DType::F32;
+    if (is_float_sum && !(static_cast<double>(steps) * sides_[0].most * sides_[1].most <= INT_MAX))
+      return false;
     return steps > 0 && is_in_order(0) && is_in_order(1);
   }
 
