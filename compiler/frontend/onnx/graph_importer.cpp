@@ -176,7 +176,7 @@ bool GraphImporter::resolve_inputs(NodeContext& node, const Nodes& nodes) {
           node.fail(later == node.index_
                         ? "input '" + name + "' is its own output"
                         : "input '" + name + "' comes from the later node " +
-                              node_label(nodes[later], later) + "; nodes must stand in order of use");
+                              node_label(nodes[later], later) + "; nodes may not form a cycle");
           return false;
         }
     node.fail(text);

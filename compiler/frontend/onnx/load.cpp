@@ -3,9 +3,11 @@
 
 #include "compiler/frontend/onnx/model_names.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/sort_nodes.h"
 #include "compiler/frontend/onnx/wire_skeleton.h"
 #include "compiler/support/output_set.h"
 
+#include <algorithm>
 #include <climits>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -52,16 +54,38 @@ std::string shown_domain(const std::string& domain) {
   return domain.empty() ? "ai.onnx" : domain;
 }
 
+std::set<std::string> given_names(const wire::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const auto& input : graph.input()) names.insert(input.name());
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) names.insert(tensor.values().name());
+  return names;
+}
+
+namespace {
+
+// What the graph reads of those around it: a name is its own from the node that makes it on.
+void add_captures(const wire::GraphProto& graph, std::set<std::string>& names) {
+  std::set<std::string> own = given_names(graph);
+  auto add = [&](const std::string& name) {
+    if (!own.count(name)) names.insert(name);
+  };
+  for (const auto& node : graph.node()) {
+    std::set<std::string> reads;
+    add_reads(node, reads);
+    std::for_each(reads.begin(), reads.end(), add);
+    own.insert(node.output().begin(), node.output().end());
+  }
+  for (const auto& output : graph.output()) add(output.name());
+}
+
+} // namespace
+
 void add_reads(const wire::NodeProto& node, std::set<std::string>& names) {
   names.insert(node.input().begin(), node.input().end());
   for (const auto& attribute : node.attribute()) {
-    std::vector<const wire::GraphProto*> graphs;
-    if (attribute.has_g()) graphs.push_back(&attribute.g());
-    for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
-    for (const auto* graph : graphs) {
-      for (const auto& inner : graph->node()) add_reads(inner, names);
-      for (const auto& output : graph->output()) names.insert(output.name());
-    }
+    if (attribute.has_g()) add_captures(attribute.g(), names);
+    for (const auto& graph : attribute.graphs()) add_captures(graph, names);
   }
 }
 
@@ -89,6 +113,7 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
   }
   if (Result ok = check_model_names(*model.proto); !ok) return ok.error();
   if (Result ok = read_opsets(model); !ok) return ok.error();
+  if (Result ok = sort_nodes(*model.proto); !ok) return ok.error();
   return model;
 }
 

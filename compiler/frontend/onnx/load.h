@@ -24,17 +24,21 @@ struct LoadedModel {
   std::map<std::string, int> opsets; // domain "" is the default
 };
 
-// Parses `file`; folder is where external data may lie. Refuses unknown IR versions and opsets.
+// Parses `file` and puts nodes in an order of use; folder is where external data may lie. Refuses unknown IR
+// versions and opsets.
 Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::string folder);
 
 // The domain with "ai.onnx" made "".
 std::string canonical_domain(const std::string& domain);
 std::string shown_domain(const std::string& domain); // the other way, for messages
 
-// Adds the names of what the node reads, nodes of its regions included.
+// The names that a graph has without its nodes: its inputs and initializers.
+std::set<std::string> given_names(const wire::GraphProto& graph);
+// Adds the names of what the node reads, and of what graphs within it capture.
 void add_reads(const wire::NodeProto& node, std::set<std::string>& names);
 
-// "name (Op, node 7)", "node 7 (Op)" for a node without a name; `index` counts within its graph.
+// "name (Op, node 7)", "node 7 (Op)" for a node without a name; `index` counts within its graph, in the order
+// that load_model gives its nodes.
 std::string node_label(const wire::NodeProto& node, int index);
 
 } // namespace firn::onnx
