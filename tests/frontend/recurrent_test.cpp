@@ -310,6 +310,42 @@ TEST_CASE("default activations leave no attribute, others are listed") {
                  "activations = \"hardsigmoid scaledtanh softsign\""));
 }
 
+TEST_CASE("a quantised LSTM sees nothing of what is behind its sequences") {
+  Model model;
+  auto bytes = [](const char* name, std::vector<int64_t> dims) {
+    std::vector<uint8_t> values(static_cast<size_t>(dims[1] * dims[2]));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(17 * i);
+    return tensor_header(name, U8, dims).raw(9, values);
+  };
+  model.opsets.emplace_back("com.microsoft", 1);
+  auto wide = [&](const char* name, uint8_t at) {
+    return tensor_header(name, U8, {1}).raw(9, std::vector{at});
+  };
+  model.graph.initializers = {bytes("w", {1, kIn, 4 * kHidden}), bytes("r", {1, kHidden, 4 * kHidden}),
+                              floats("s", {1}, {0.01f}), wide("z", 120)};
+  model.graph.inputs = {value("x", F32, {"steps", kBatch, kIn}), value("lens", I32, {kBatch})};
+  for (const char* direction : {"forward", "reverse"}) {
+    model.graph.nodes = {
+        node("DynamicQuantizeLSTM", {"x", "w", "r", "", "lens", "", "", "", "s", "z", "s", "z"},
+             {"y", "y_h", "y_c"}, {attribute("hidden_size", kHidden), attribute_text("direction", direction)},
+             "com.microsoft")};
+    model.graph.outputs = {value("y", F32, {}), value("y_h", F32, {}), value("y_c", F32, {})};
+    Imported imported = import_model(model);
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    Floats all = noise(kSteps * kBatch * kIn, 1), some(all.begin(), all.begin() + 4 * kBatch * kIn);
+    std::fill(all.begin() + 4 * kBatch * kIn, all.end(), 1000.0f);
+    LiteralRef lens = Literal::of(DType::I32, {kBatch}, std::vector<double>{2, 4, 3});
+    auto padded = run(imported, {f32({kSteps, kBatch, kIn}, {all.begin(), all.end()}), lens});
+    auto plain = run(imported, {f32({4, kBatch, kIn}, {some.begin(), some.end()}), lens});
+    CHECK(numbers(padded[1]) == numbers(plain[1]));
+    CHECK(numbers(padded[2]) == numbers(plain[2]));
+    std::vector<double> y = numbers(plain[0]);
+    y.resize(numbers(padded[0]).size(), 0.0);
+    CHECK(numbers(padded[0]) == y);
+  }
+}
+
 TEST_CASE("a recurrent layer whose weights do not fit says what is wanted") {
   Options o;
   Model model = make_model(o, Data(o));

@@ -325,6 +325,14 @@ def quantized_layers():
         for zeros in ([], [points]):
             m.add("DequantizeLinear", [cube, by, *zeros], domain="", axis=axis, block_size=block)
         m.add("QuantizeLinear", [normal(4, 6, 10), by, points], domain="", axis=axis, block_size=block)
+    for directions, direction in ((1, "forward"), (1, "reverse"), (2, "bidirectional")):
+        steps, batch, width, hidden = 6, 3, 7, 5
+        x, lengths = normal(steps, batch, width), np.array([2, 5, 3], np.int32)
+        x[5:] = 50
+        add("DynamicQuantizeLSTM", [x, integers(np.uint8, directions, width, 4 * hidden), integers(np.uint8, directions, hidden, 4 * hidden),
+                                    normal(directions, 8 * hidden), lengths, 3 * normal(directions, batch, hidden),
+                                    normal(directions, batch, hidden), None, scales(directions), np.full(directions, 120, np.uint8),
+                                    scales(directions), np.full(directions, 130, np.uint8)], 3, hidden_size=hidden, direction=direction)
     return m
 
 

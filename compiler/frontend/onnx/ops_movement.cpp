@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
+#include "compiler/frontend/onnx/movement.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/parts.h"
 #include "compiler/frontend/onnx/run_values.h"
@@ -10,6 +11,18 @@
 #include <algorithm>
 
 namespace firn::onnx {
+
+// Position t of batch entry b reads length[b] - 1 - t while that is not negative.
+Value reversed_sequences(NodeContext& node, Value x, Value lengths, int time, int batch) {
+  if (!lengths || node.failed()) return {};
+  const auto& dims = x.type().dims;
+  lengths = node.broadcast_in_dim(node.convert(lengths, DType::I64), dims, {batch});
+  Value step = node.iota(DType::I64, dims, time);
+  Value mirrored = node.binary(Opcode::Subtract,
+                               node.binary(Opcode::Subtract, lengths, node.scalar_int(DType::I64, 1)), step);
+  Value index = node.select(node.compare("lt", step, lengths), mirrored, step);
+  return node.op(Opcode::GatherElements, {x, index}, {{"axis", int64_t{time}}});
+}
 
 namespace {
 
@@ -195,7 +208,7 @@ void import_space_to_depth(NodeContext& node) {
   node.set_output(0, node.reshape(x, {n, Dim(*channels * block * block), Dim(h), Dim(w)}));
 }
 
-// --- ReverseSequence: position t of batch entry b reads length[b] - 1 - t while that is not negative.
+// --- ReverseSequence
 
 void import_reverse_sequence(NodeContext& node) {
   Value x = node.input(0);
@@ -205,14 +218,8 @@ void import_reverse_sequence(NodeContext& node) {
   if (!time || !batch ||
       !node.check(*time != *batch, "time_axis and batch_axis are both " + std::to_string(*time)))
     return;
-  const auto& dims = x.type().dims;
-  Value lengths = input_with_extents(node, 1, {dims[at(*batch)]});
-  lengths = node.broadcast_in_dim(node.convert(lengths, DType::I64), dims, {*batch});
-  Value step = node.iota(DType::I64, dims, *time);
-  Value mirrored = node.binary(Opcode::Subtract,
-                               node.binary(Opcode::Subtract, lengths, node.scalar_int(DType::I64, 1)), step);
-  Value index = node.select(node.compare("lt", step, lengths), mirrored, step);
-  node.set_output(0, node.op(Opcode::GatherElements, {x, index}, {{"axis", int64_t{*time}}}));
+  Value lengths = input_with_extents(node, 1, {x.type().dims[at(*batch)]});
+  node.set_output(0, reversed_sequences(node, x, lengths, *time, *batch));
 }
 
 constexpr OperatorRow kRows[] = {

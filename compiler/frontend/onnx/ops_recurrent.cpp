@@ -1,6 +1,7 @@
 // Importers of LSTM, GRU and RNN: each direction becomes one composite.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
+#include "compiler/frontend/onnx/movement.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/quantization.h"
 #include "compiler/graph/recurrent_cells.h"
@@ -233,49 +234,81 @@ Values quantized_step(NodeContext& node, const Recurrent& layer, const Recurrent
   return {next.h, next.c};
 }
 
-Values make_quantized_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {
-  const RecurrentOptions& options = layer.options[direction];
-  QuantizedWeights input = quantized_weights(node, layer, direction, 1, 8),
-                   recurrent = quantized_weights(node, layer, direction, 2, 10);
+// The inputs with zeros in steps that are behind every sequence: what stands there widens no range.
+Value without_steps_behind(NodeContext& node, Value x, Value lengths) {
+  Value longest = node.reduce(Opcode::Maximum, lengths, {0}, false);
+  Value step = node.iota(lengths.dtype(), {x.type().dims[0], Dim(1), Dim(1)}, 0);
+  return node.select(node.compare("lt", step, longest), x, node.scalar(x.dtype(), 0));
+}
+
+// What a direction of a quantised LSTM has beside its inputs.
+struct QuantizedDirection {
+  const RecurrentOptions& options;
+  QuantizedWeights recurrent;
+  Value lengths; // may be null
+  Values peepholes;
+};
+
+// y, h and c of the gates' part [seq, batch, 4 * h] that the inputs give, in the order of steps, from the
+// first states. What is multiplied for sequences that have ended is in the range of the others: zeros, as in
+// y, where y is asked for, else their last states. So does ONNX Runtime.
+Values quantized_steps(NodeContext& node, const Recurrent& layer, const QuantizedDirection& by, Value gates,
+                       const Values& state) {
   const Dim steps = layer.x.type().dims[0], batch = layer.x.type().dims[1], h(layer.hidden);
-  auto rows = node.product({steps, batch});
-  Value lengths, b = bias(node, layer, direction, nullptr);
-  Values state{first_state(node, layer, 5, direction), first_state(node, layer, 6, direction)}, peepholes;
-  if (!rows || !read_lengths(node, layer, lengths)) return {};
-  if (node.has_input(7)) {
-    if (!node.check_dims(7, {layer.directions, 3 * layer.hidden})) return {};
-    Value all = row(node, node.input(7), direction);
-    for (int64_t i = 0; i < 3; ++i)
-      peepholes.push_back(node.slice_dim(all, 0, i * layer.hidden, (i + 1) * layer.hidden));
-  }
-  Value flat = node.reshape(layer.x, {*rows, layer.x.type().dims[2]});
-  Value gates = node.binary(Opcode::Add, quantized_product(node, flat, input), b);
-  gates = node.reshape(gates, {steps, batch, Dim(4 * layer.hidden)});
+  const bool multiplies_y = by.lengths && node.wants_output(0);
   Value count = node.dim_size(layer.x, 0), zero = node.scalar_int(DType::I64, 0),
         one = node.scalar_int(DType::I64, 1);
   Values initial{zero, node.splat(DType::F32, {steps, batch, h}, 0), state[0], state[1]};
+  if (multiplies_y) initial.push_back(state[0]);
   if (node.failed()) return {};
   Instruction* loop = node.while_loop(
       initial, [&](const Values& p) { return Values{node.compare("lt", p[0], count)}; },
       [&](const Values& p) -> Values {
-        Value time = p[0];
-        if (options.reverse)
-          time = node.binary(Opcode::Subtract, node.binary(Opcode::Subtract, count, one), time);
-        Value own = node.op(Opcode::Gather, {gates, time}, {{"axis", int64_t{0}}});
-        Values next = quantized_step(node, layer, options, own, {p[2], p[3]}, recurrent, peepholes);
+        Value own = node.op(Opcode::Gather, {gates, p[0]}, {{"axis", int64_t{0}}});
+        Values next = quantized_step(node, layer, by.options, own, {p[multiplies_y ? 4 : 2], p[3]},
+                                     by.recurrent, by.peepholes);
         if (next.empty()) return {};
         Value y = next[0];
-        if (lengths) {
-          Value valid = node.compare("lt", node.convert(time, lengths.dtype()), lengths);
+        if (by.lengths) {
+          Value valid = node.compare("lt", node.convert(p[0], by.lengths.dtype()), by.lengths);
           valid = node.reshape(valid, {batch, Dim(1)});
           y = node.select(valid, y, node.scalar(DType::F32, 0));
           for (size_t i = 0; i < 2; ++i) next[i] = node.select(valid, next[i], p[2 + i]);
         }
-        Value all = node.op(Opcode::DynamicUpdateSlice, {p[1], node.unsqueeze(y, 0), time, zero, zero});
-        return {node.binary(Opcode::Add, p[0], one), all, next[0], next[1]};
+        Value all = node.op(Opcode::DynamicUpdateSlice, {p[1], node.unsqueeze(y, 0), p[0], zero, zero});
+        Values after{node.binary(Opcode::Add, p[0], one), all, next[0], next[1]};
+        if (multiplies_y) after.push_back(y);
+        return after;
       });
   Values results = results_of(loop);
-  if (!results.empty()) results.erase(results.begin());
+  return results.empty() ? results : Values(results.begin() + 1, results.begin() + 4);
+}
+
+Values make_quantized_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {
+  QuantizedWeights input = quantized_weights(node, layer, direction, 1, 8);
+  QuantizedDirection by{layer.options[direction], quantized_weights(node, layer, direction, 2, 10), {}, {}};
+  const Dim steps = layer.x.type().dims[0], batch = layer.x.type().dims[1];
+  auto rows = node.product({steps, batch});
+  Value b = bias(node, layer, direction, nullptr);
+  Values state{first_state(node, layer, 5, direction), first_state(node, layer, 6, direction)};
+  if (!rows || !read_lengths(node, layer, by.lengths)) return {};
+  if (node.has_input(7)) {
+    if (!node.check_dims(7, {layer.directions, 3 * layer.hidden})) return {};
+    Value all = row(node, node.input(7), direction);
+    for (int64_t i = 0; i < 3; ++i)
+      by.peepholes.push_back(node.slice_dim(all, 0, i * layer.hidden, (i + 1) * layer.hidden));
+  }
+  Value x = by.lengths ? without_steps_behind(node, layer.x, by.lengths) : layer.x;
+  Value flat = node.reshape(x, {*rows, layer.x.type().dims[2]});
+  Value gates = node.binary(Opcode::Add, quantized_product(node, flat, input), b);
+  gates = node.reshape(gates, {steps, batch, Dim(4 * layer.hidden)});
+  auto in_order = [&](Value value) {
+    if (!by.options.reverse || node.failed()) return value;
+    return by.lengths ? reversed_sequences(node, value, by.lengths, 0, 1)
+                      : node.op(Opcode::Reverse, {value}, {{"dims", Ints{0}}});
+  };
+  Values results = quantized_steps(node, layer, by, in_order(gates), state);
+  if (!results.empty()) results[0] = in_order(results[0]);
   return results;
 }
 
