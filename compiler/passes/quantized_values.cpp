@@ -50,10 +50,6 @@ std::optional<Centered> centered_bytes(Value value, Value zero_point) {
 
 } // namespace
 
-bool is_byte(Value value) {
-  return value.dtype() == DType::I8 || value.dtype() == DType::U8;
-}
-
 Value signed_around_zero(GraphBuilder& builder, const Dequantized& value) {
   const Literal* bytes = constant_literal(value.integers);
   if (!bytes || bytes->dtype() != DType::U8 || value.shift != 0 || !value.zero_point ||

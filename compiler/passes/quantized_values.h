@@ -12,8 +12,6 @@
 
 namespace firn {
 
-bool is_byte(Value value); // i8 or u8
-
 struct Centered {
   Value integers;    // i8 or u8
   Value zero_point;  // i32 of the same dims; null: zero

@@ -29,6 +29,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/byte_values.h"
 
 #include <algorithm>
 #include <cfloat>
@@ -102,7 +103,7 @@ Range range_of(Value zero_point) {
     return found;
   }
   if (has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
-  bool is_widened = def.is(Opcode::Convert) && is_byte(def.operand(0));
+  bool is_widened = def.is(Opcode::Convert) && plan::is_byte(def.operand(0));
   return is_widened ? range_of_byte(def.operand(0).dtype()) : Range{-INFINITY, INFINITY};
 }
 
