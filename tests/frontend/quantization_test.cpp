@@ -235,6 +235,20 @@ TEST_CASE("weights of few bits multiply rows whose extent varies, or the run end
   CHECK(ends_early(imported, {f32({1, 17}, Doubles(17, 3))}));
 }
 
+TEST_CASE("rows that weights of few bits multiply may be bytes where accuracy_level says so") {
+  for (int level : {0, 1, 4}) {
+    Imported imported =
+        import_node(node("MatMulNBits", {"a", "w", "s"}, {"y"},
+                         {attribute("K", 16), attribute("N", 1), attribute("bits", 8),
+                          attribute("block_size", 16), attribute("accuracy_level", level)},
+                         kContrib),
+                    {value("a", F32, {1, 16}), value("w", U8, {1, 1, 16}), value("s", F32, {1})}, {});
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    CHECK(contains(imported.text(), "factors = i8") == (level == 4));
+  }
+}
+
 TEST_CASE("parameters of weights of few bits are as many as blocks") {
   auto import_product = [](const WireDim& scales, const WireDim& zeros,
                            const std::vector<const char*>& varying) {
