@@ -25,18 +25,20 @@ std::string to_text(const Values& values) {
   return text;
 }
 
-Expected<std::map<const Symbol*, int64_t>> symbol_values(const Values& values, const Compilation& c) {
+Expected<std::map<const Symbol*, int64_t>> symbol_values(const Values& values, const CompileOptions& options,
+                                                         const Compilation& c) {
   std::map<const Symbol*, int64_t> result;
   for (const auto& [name, value] : values) {
     auto named = [&name = name](const onnx::VaryingDim& dim) { return dim.name == name; };
     auto dim = std::find_if(c.dims.begin(), c.dims.end(), named);
-    if (dim == c.dims.end())
+    auto given = options.import.dims.find(name); // ranges of one value are numbers too
+    if (dim == c.dims.end() && given == options.import.dims.end())
       return usage_error("--hot " + to_text(values) + ": no dim '" + name +
                          "' varies; give it a range: --dim " + name + "=1.." + std::to_string(value));
-    if (!allows(dim->range, value))
+    if (dim == c.dims.end() ? given->second != value : !allows(dim->range, value))
       return usage_error("--hot " + to_text(values) + ": " + std::to_string(value) +
                          " is not among the values that --dim gives '" + name + "'");
-    result[dim->symbol.get()] = value / dim->range.multiple;
+    if (dim != c.dims.end()) result[dim->symbol.get()] = value / dim->range.multiple;
   }
   return result;
 }
@@ -46,7 +48,7 @@ Expected<std::map<const Symbol*, int64_t>> symbol_values(const Values& values, c
 Result add_hot_programs(const CompileOptions& options, const lower::LoweringOptions& lowering,
                         const std::vector<plan::KernelPlans>& plans, Compilation& c) {
   for (const Values& values : options.hot) {
-    auto fixed = symbol_values(values, c);
+    auto fixed = symbol_values(values, options, c);
     if (!fixed) return fixed.error();
     std::vector<std::pair<size_t, int64_t>> extents;
     for (size_t i = 0; i < c.program.extents.size(); ++i)

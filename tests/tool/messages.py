@@ -77,6 +77,10 @@ def check_dims(folder):
     expect(["compile", symbolic, "--dim", "batch=1..4", "--dim", "height=2*batch", "--emit=graph"], 0, "f32[batch,3,2*batch]")
     expect(["compile", symbolic, "--dim", "batch=1..4", "--dim", "width=batch"], 2, "the model has no symbolic dim 'width'")
     expect(["compile", symbolic, "--dim", "batch=1..4", "--dim", "height=width"], 2, "symbolic dims have no value: 'width'")
+    for one in ("batch=2..2", "batch=2"):
+        fixed = ["compile", symbolic, "--dim", one, "--dim", "height=1..4", "-o", os.path.join(folder, "fixed")]
+        expect([*fixed, "--hot", "batch=2,height=4"], 0)
+        expect([*fixed, "--hot", "batch=1"], 2, "--hot batch=1: 1 is not among the values that --dim gives 'batch'")
     expect(["compile", symbolic, "--shape", "x=2x3x4", "-o", os.path.join(folder, "out/")], 2, "No such file")
     done = expect(["compile", counted], 3, "depends on data")
     check("--dim" not in done.stderr, "an option is proposed for a count: " + done.stderr)
