@@ -15,6 +15,7 @@ struct BlockedCase {
   std::string integers, scales;
   int64_t rows, blocks, block, columns;
   bool has_epilogue = false, constant_scales = true, byte_rows = false;
+  std::string plan = {};
 
   std::string text() const {
     std::string x = (byte_rows ? "i8" : "f32") + dims_text({rows, blocks * block}),
@@ -30,9 +31,10 @@ struct BlockedCase {
                         "\n%rb = broadcast_in_dim %n {dims = [0, 1]} : f32" + rows_wide +
                         "\n%rm = multiply %rr, %rb : f32" + rows_wide + "\n%xx = reshape %rm : " + wide_x +
                         "\n";
-    std::string dot = "composite %x, %q, %s" + others + " {name = blocked_dot} region(%a: " + x +
-                      ", %b: " + q + ", %c: " + s + (byte_rows ? ", %n: " + row_scales : "") + ") {\n" +
-                      (byte_rows ? widen : "") +
+    std::string planned = plan.empty() ? "" : ", plan = \"" + plan + "\"";
+    std::string dot = "composite %x, %q, %s" + others + " {name = blocked_dot" + planned +
+                      "} region(%a: " + x + ", %b: " + q + ", %c: " + s +
+                      (byte_rows ? ", %n: " + row_scales : "") + ") {\n" + (byte_rows ? widen : "") +
                       R"(
         %d = convert %b {to = f32} : f32)" +
                       w + R"(
@@ -104,6 +106,10 @@ TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
     expect_blocked({integers, "f32", 1, 2, 256, 40, false, true, true}, kNativeCpus);
     expect_blocked({integers, "f32", 1, 2, 32, 19, true, /*constant_scales=*/false, true}, kNativeCpus);
   }
+  for (const char* integers : {"i4", "i8"})
+    expect_blocked({integers, "f32", 2, 3, 32, 300, false, true, true,
+                    "direct product dot4 i8 u8 i32 tile 2x1 columns outermost column_streams 4"},
+                   kNativeCpus);
   // Blocks that are no whole products are computed without.
   expect_blocked({"i8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);
 }
