@@ -8,8 +8,7 @@
 namespace firn::driver {
 
 // Adds the programs of options.hot to the compilation, for each of its CPUs. `plans`: those of its module by
-// CPU. A usage error names a dim that has no values given, or a value that is none of
-// them.
+// CPU. A usage error names a dim that has no values given, or a value that is none of them.
 Result add_hot_programs(const CompileOptions& options, const lower::LoweringOptions& lowering,
                         const std::vector<plan::KernelPlans>& plans, Compilation& compilation);
 

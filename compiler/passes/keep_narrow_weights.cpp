@@ -102,15 +102,21 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks) {
           b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)})};
 }
 
-Value by_blocks(GraphBuilder& builder, Value x, NarrowWeights weights, bool bytes_suffice) {
+Value by_blocks(GraphBuilder& builder, Value x, NarrowWeights weights, bool are_bytes) {
   const Instruction& constant = *weights.integers.def;
   if (LiteralRef packed = in_four_bits(*constant.literal())) {
     builder.set_location(constant.location());
     weights.integers = builder.constant(packed);
   }
-  if (!bytes_suffice) return make_blocked_dot(builder, x, weights.integers, weights.scale);
+  if (!are_bytes) return make_blocked_dot(builder, x, weights.integers, weights.scale);
   ByteRows rows = in_bytes(builder, x, weights.integers.type().dim(1));
   return make_blocked_dot(builder, rows.bytes, weights.integers, weights.scale, rows.scales);
+}
+
+// Whether the model lets the dot's rows be bytes.
+bool bytes_suffice(const Instruction& dot) {
+  const Attribute* factors = dot.attributes().find("factors");
+  return factors && std::get<DType>(*factors) == DType::I8;
 }
 
 Value keep_narrow(Instruction& dot, const PassOptions& options) {
@@ -127,9 +133,9 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
   const Type& integers = weights->integers.type();
   if (weights->in_blocks && (integers.dtype != DType::I8 || integers.num_elements() == 0)) return {};
   GraphBuilder builder(*dot.parent(), &dot);
-  bool bytes_suffice = attributes.has("factors") && plan::gains_by_byte_rows(integers, *options.target);
-  return weights->in_blocks ? by_blocks(builder, x, *weights, bytes_suffice)
-                            : by_columns(builder, x, *weights, dot.type());
+  if (!weights->in_blocks) return by_columns(builder, x, *weights, dot.type());
+  bool are_bytes = bytes_suffice(dot) && plan::gains_by_byte_rows(integers, *options.target);
+  return by_blocks(builder, x, *weights, are_bytes);
 }
 
 } // namespace

@@ -9,7 +9,8 @@ namespace firn::plan {
 // Rows that one tile has, so that weights are widened once: of more, widening would cost more than it saves.
 inline constexpr int64_t kFewRows = 4;
 
-// Whether integers in blocks, [n, blocks, block], are multiplied by bytes faster than by floats.
+// Whether integers in blocks, [n, blocks, block], are multiplied by bytes faster than by floats, and i32 has
+// the sums of a block.
 bool gains_by_byte_rows(const Type& integers, const TargetInfo& target);
 
 // Whether a dot of few rows waits for its second operand, weights without batches, rather than for its

@@ -140,11 +140,9 @@ std::optional<Product> in_tile_matrices(const Product& product, const TargetInfo
 
 std::string check_product(const Product& product, const Instruction& contraction) {
   if (multiplies_byte_rows(contraction)) {
-    bool may_be_narrow = contraction.operand(1).dtype() == DType::I4;
-    for (ProductKind kind : {ProductKind::Dot4, ProductKind::Dot4Narrow})
-      if (product == Product{kind, DType::I8, DType::U8, DType::I32} &&
-          (kind == ProductKind::Dot4 || may_be_narrow))
-        return "";
+    bool is_narrow = product.kind == ProductKind::Dot4Narrow && contraction.operand(1).dtype() == DType::I4;
+    ProductKind kind = is_narrow ? ProductKind::Dot4Narrow : ProductKind::Dot4;
+    if (product == Product{kind, DType::I8, DType::U8, DType::I32}) return "";
     return "rows of bytes are multiplied four steps at a time, by integers from 0 on, in i32";
   }
   DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
