@@ -6,13 +6,15 @@
 //
 // Convolutions compute a block of output channels in one vector, so a blocked result is stored as it is
 // computed; ops that work position by position go along; `copy` converts where plain and blocked values meet.
-// What decides is the number of elements that have to be converted.
+// What decides is the number of elements that have to be converted. Values that tile matrices alone multiply,
+// which read rows of 64 bytes, lie in blocks of as many channels: they are such rows as they are.
 //
 // - Requires: static shapes where anything is blocked; a target.
 // - Establishes: elementwise ops, concatenations and windows have operands and result of one layout;
 //   parameters, results and values of other ops are plain.
 // - Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
 #include "compiler/graph/resample.h"
+#include "compiler/passes/channel_blocks.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"
 #include "compiler/passes/passes.h"
@@ -25,6 +27,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace firn {
@@ -68,10 +72,10 @@ public:
 private:
   bool is_blocked(Value value) const { return blocked_.count(value.def) > 0; }
 
-  Layout blocked_layout(const Type& type) const {
+  static Layout blocked_layout(const Type& type, int block) {
     Layout layout;
     for (int d = 0; d < type.rank(); ++d) layout.order.push_back(d);
-    layout.blocks = {{1, block_}};
+    layout.blocks = {{1, block}};
     return layout;
   }
 
@@ -82,6 +86,7 @@ private:
     for (Instruction* instruction : region_.snapshot())
       if (wants_block(*instruction)) blocked_.insert(instruction);
     leave_plain(region_, blocked_);
+    sizes_ = channels_per_block(blocked_, block_, options_);
   }
 
   bool wants_block(const Instruction& instruction) const {
@@ -155,13 +160,6 @@ private:
            operand.def->is(Opcode::Iota);
   }
 
-  static std::vector<Value> tensor_operands(const Instruction& instruction) {
-    if (is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate))
-      return instruction.operands();
-    if (looks_up_bytes(instruction)) return {instruction.operand(1)};
-    return {instruction.operand(0)};
-  }
-
   bool is_worth_following(const Instruction& instruction) const {
     int64_t blocked = 0, plain = 0;
     for (Value operand : tensor_operands(instruction)) {
@@ -175,18 +173,18 @@ private:
 
   void assign(Instruction& instruction) {
     bool blocked = blocked_.count(&instruction) > 0;
-    if (blocked) set_layout(instruction, blocked_layout(instruction.type()));
+    if (blocked) set_layout(instruction, blocked_layout(instruction.type(), sizes_.at(&instruction)));
     if (instruction.is(Opcode::Convolution)) return assign_convolution(instruction, blocked);
     if (blocked) {
       if (instruction.is(Opcode::Composite))
-        return set_resample_layout(instruction, blocked_form(instruction.operand(0)),
+        return set_resample_layout(instruction, blocked_form(instruction.operand(0), sizes_.at(&instruction)),
                                    instruction.type().layout);
       int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)
                       ? instruction.num_operands()
                       : 1;
       int first = looks_up_bytes(instruction) ? 1 : 0;
       for (int i = first; i < first + count; ++i)
-        instruction.set_operand(i, blocked_form(instruction.operand(i)));
+        instruction.set_operand(i, blocked_form(instruction.operand(i), sizes_.at(&instruction)));
       return;
     }
     if (reads_blocks(instruction)) return;
@@ -217,7 +215,7 @@ private:
     Value input = convolution.operand(0);
     convolution.set_operand(1, plain(convolution.operand(1)));
     if (plan::has_groups_within_blocks(convolution, block_)) {
-      convolution.set_operand(0, blocked ? blocked_form(input) : plain(input));
+      convolution.set_operand(0, blocked ? blocked_form(input, block_) : plain(input));
       return;
     }
     int64_t groups = convolution.attributes().integer("groups", 1);
@@ -231,7 +229,7 @@ private:
     int64_t blocks = (convolution.operand(1).dim(0) + block_ - 1) / block_;
     bool pays = plan::has_channels_for_blocks(convolution, *options_.target) && is_blockable(input.type()) &&
                 positions_of(input.type()) > 1 && positions_of(convolution.operand(1).type()) * blocks >= 4;
-    if (pays) convolution.set_operand(0, blocked_form(input));
+    if (pays) convolution.set_operand(0, blocked_form(input, block_));
   }
 
   // Convolutions read single elements of plain images: as well where they lie, in another order. The
@@ -281,24 +279,25 @@ private:
   }
 
   // Makes a value in blocks of what it is made of, where that is less to convert and nobody wants it plain.
-  bool make_blocked(Instruction& instruction) {
+  bool make_blocked(Instruction& instruction, int block) {
     if (instruction.users().size() != 1 || contains_result(region_, instruction) || !can_follow(instruction))
       return false;
     if (!enlarges(instruction) && !instruction.is(Opcode::Concatenate)) return false;
     int64_t cost = 0;
     for (Value operand : tensor_operands(instruction)) cost += conversion_cost(operand);
-    if (cost >= most_elements(instruction.type())) return false;
+    if (block != block_ || cost >= most_elements(instruction.type())) return false;
     blocked_.insert(&instruction);
+    sizes_[&instruction] = block;
     assign(instruction);
     return true;
   }
 
-  // The value in blocks: as it is, made so from the start, or copied.
-  Value blocked_form(Value value) {
-    if (is_blocked(value) || make_blocked(*value.def)) return value;
-    Layout layout = blocked_layout(value.type());
+  // The value in blocks of so many channels: as it is, made so from the start, or copied.
+  Value blocked_form(Value value, int block) {
+    if (is_blocked(value) || make_blocked(*value.def, block)) return value;
+    Layout layout = blocked_layout(value.type(), block);
     if (value.type().layout == layout || !can_be_made_blocked(value)) return converted(value, layout);
-    auto [found, added] = copies_.try_emplace({value.def, value.index});
+    auto [found, added] = copies_.try_emplace({value.def, value.index, block});
     if (!added) return found->second;
     // Right behind the original, so that later users of the same form find it above them.
     Type type = value.type();
@@ -316,7 +315,8 @@ private:
   }
 
   Value converted(Value value, Layout layout) {
-    auto [found, added] = copies_.try_emplace({value.def, value.index});
+    int block = layout.blocks.empty() ? 0 : layout.blocks[0].size;
+    auto [found, added] = copies_.try_emplace({value.def, value.index, block});
     if (!added) return found->second;
     Type type = value.type();
     type.layout = std::move(layout);
@@ -328,11 +328,12 @@ private:
   static Region& region_of(Value value) { return *value.def->parent(); }
 
   Region& region_;
-  int block_;
+  int block_; // where vectors of channels decide
   const PassOptions& options_;
   std::unordered_set<const Instruction*> blocked_;
-  std::map<std::pair<Instruction*, int>, Value>
-      copies_; // of a value, in the layout that it does not have itself
+  std::unordered_map<const Instruction*, int> sizes_; // of their blocks
+  // Of a value, in blocks of so many channels, plain at 0, where it is not so itself.
+  std::map<std::tuple<Instruction*, int, int>, Value> copies_;
 };
 
 } // namespace

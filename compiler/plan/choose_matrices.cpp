@@ -9,7 +9,7 @@ namespace firn::plan {
 namespace {
 
 double cycles_of(ContractionShape shape, const Product& product, const TargetInfo& target) {
-  shape.product = product;
+  shape.multiply_in(product);
   Tiling blocks = choose_tiling(shape, target);
   return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
 }
@@ -70,6 +70,17 @@ MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& produc
   if (!lacks_for_packed_rows(g).empty()) return {there, false};
   double copied = copied_cycles(g, product, run_of(g), target);
   return {std::min(there, copied), copied < there};
+}
+
+int channels_of_row(const Instruction& convolution, const TargetInfo& target, bool strict) {
+  if (convolution.attributes().integer("groups", 1) > 1) return 0;
+  std::optional<Product> product = choose_product(convolution, target, strict);
+  if (product) product = in_tile_matrices(*product, target, strict);
+  if (!product) return 0;
+  auto g = ConvolutionGeometry::of(convolution, convolution.type(), *product, /*by_lines=*/false,
+                                   /*whole_lines=*/false);
+  bool has_rows = g && lacks_for_packed_rows(*g).empty();
+  return has_rows ? TileMatrixFacts::kRowBytes * 8 / bit_width(product->lhs) : 0;
 }
 
 bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo& target) {

@@ -22,6 +22,9 @@ struct MatrixChoice {
 MatrixChoice choose_matrices(const ConvolutionGeometry& geometry, const Product& product,
                              const TargetInfo& target);
 
+// Neighbouring channels that fill a row of the tile matrices in which a convolution multiplies; 0: in none.
+int channels_of_row(const Instruction& convolution, const TargetInfo& target, bool strict);
+
 // Whether a dot or convolution of f32, its weights the operand of that number, takes less time in bf16.
 bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo& target);
 

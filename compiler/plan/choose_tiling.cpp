@@ -337,7 +337,15 @@ void ContractionShape::set_product(const Product& of_operands) {
   k_tail = static_cast<int>(k.back().extent % group);
   k.back().extent = (k.back().extent + group - 1) / group;
   k.back().block /= group;
+  if (product.kind == ProductKind::TileMatrix) multiply_in(product);
   lane_bytes = static_cast<int>(group) * bit_width(product.rhs) / 8;
+}
+
+void ContractionShape::multiply_in(const Product& matrices) {
+  product = matrices;
+  ReductionLoop& loop = k.back();
+  int64_t row = TileMatrixFacts::kRowBytes * 8 / (bit_width(matrices.lhs) * matrices.k_group());
+  if (loop.block == row && loop.extent % row == 0) loop.block = 0;
 }
 
 namespace {

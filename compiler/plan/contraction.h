@@ -85,6 +85,8 @@ struct ContractionShape {
 
   // Sets product and what follows from it; the innermost loop's extent is in steps of the reduction before.
   void set_product(const Product& of_operands);
+  // The same steps in tile matrices. Blocks that are rows of these have addresses that are affine in steps.
+  void multiply_in(const Product& matrices);
 };
 
 // The loops of a contraction, decided by choose_tiling.

@@ -117,14 +117,15 @@ private:
     Product of_rows = plan.lhs_columns ? product->swapped() : *product;
     if (matrix_cycles(g, of_rows, target_) >= choose_tiling(g.shape, target_).cycles) return;
     plan.product = *product;
-    g.shape.product = of_rows;
+    g.shape.multiply_in(of_rows);
   }
   void prefer_matrices(ContractionPlan& plan, ConvolutionGeometry& g) const {
     auto product = possible_matrices(plan);
     if (!product) return;
     MatrixChoice choice = choose_matrices(g, *product, target_);
     if (choice.cycles >= choose_tiling(g.shape, target_).cycles) return;
-    plan.product = g.shape.product = *product;
+    plan.product = *product;
+    g.shape.multiply_in(*product);
     plan.packs_rows = choice.packs_rows;
   }
 
@@ -133,7 +134,8 @@ private:
     std::optional<Product> product = possible_matrices(plan);
     if (plan.product.kind == ProductKind::TileMatrix) product = plan.product;
     if (!product || !context_.chain_tile) return;
-    plan.product = g.shape.product = *product;
+    plan.product = *product;
+    g.shape.multiply_in(*product);
     if (plan.tiling.tile.rows == 0) plan.tiling.tile = *context_.chain_tile;
   }
   bool is_chain_tile(const TileShape& tile) const {

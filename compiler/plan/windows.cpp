@@ -22,17 +22,20 @@ constexpr int64_t kStraightSteps = 200;
 constexpr int64_t kLongestLineWindow = 16; // that is straight code
 constexpr int64_t kShortLine = 6;          // positions; tiles lie along a longer dim, if there is one
 
-// Plain but for one block of `lanes` channels.
-bool is_channel_blocked(const Type& type, int lanes) {
+// The channels of a block if the layout is plain but for these; else 0.
+int channel_block(const Type& type) {
   const Layout& layout = type.layout;
-  return layout.blocks.size() == 1 && layout.blocks[0].dim == 1 && layout.blocks[0].size == lanes &&
-         layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
+  bool is_blocked = layout.blocks.size() == 1 && layout.blocks[0].dim == 1 && layout.strides.empty() &&
+                    std::is_sorted(layout.order.begin(), layout.order.end());
+  return is_blocked ? layout.blocks[0].size : 0;
 }
 
+// Of blocks that are whole vectors.
 bool has_window_tiles(const Type& input, const Type& result, const std::vector<WindowDim>& window,
                       int lanes) {
-  return is_channel_blocked(input, lanes) && is_channel_blocked(result, lanes) && lanes >= 2 &&
-         !window.empty() && input.at_bound().num_elements() > 0 && result.at_bound().num_elements() > 0 &&
+  int block = channel_block(input);
+  return block > 0 && block % lanes == 0 && channel_block(result) == block && lanes >= 2 && !window.empty() &&
+         input.at_bound().num_elements() > 0 && result.at_bound().num_elements() > 0 &&
          std::all_of(window.begin(), window.end(),
                      [](const WindowDim& dim) { return dim.input_dilation == 1; });
 }
@@ -99,7 +102,8 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   bool typed = (sums_bytes_in_f32(convolution) || (sums_in_f32(input.dtype) && input.dtype == filter.dtype &&
                                                    sums_in_f32(convolution.type().dtype))) &&
                filter.layout.is_plain();
-  bool tiled = has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
+  bool tiled = channel_block(input) == lanes &&
+               has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
                                 static_cast<int>(lanes));
   return narrow && typed && tiled ? &convolution : nullptr;
 }

@@ -18,9 +18,11 @@ struct Blocks {
   std::string plain, blocked;
 };
 
-Blocks blocks_of(const std::string& dtype, int channels, const std::string& spatial, const std::string& cpu) {
+// Of so many vectors of channels each.
+Blocks blocks_of(const std::string& dtype, int channels, const std::string& spatial, const std::string& cpu,
+                 int vectors = 1) {
   std::string plain = dtype + "[2," + std::to_string(channels) + "," + spatial + "]";
-  return {plain, plain + "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}"};
+  return {plain, plain + "{0,1,2,3:1x" + std::to_string(vectors * target_of("", cpu).channel_block()) + "}"};
 }
 
 struct Depthwise {
@@ -54,18 +56,19 @@ void expect_depthwise(const Depthwise& d) {
 
 void expect_pooling(const std::string& dtype, const std::string& identity, const std::string& op,
                     const std::string& in, const std::string& window, const std::string& out) {
-  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
-    Blocks x = blocks_of(dtype, 21, in, cpu), y = blocks_of(dtype, 21, out, cpu);
-    std::string text = "module @m { func @main(%x: " + x.plain + ") -> (" + y.plain +
-                       ") { %b = copy %x : " + x.blocked + " %i = constant [" + identity + "] : " + dtype +
-                       "[] %p = reduce_window %b, %i {window = " + window + "} region (%l: " + dtype +
-                       "[], %q: " + dtype + "[]) { %m = " + op + " %l, %q : " + dtype +
-                       "[] return %m } : " + y.blocked + " %r = copy %p : " + y.plain + " return %r } }";
-    bool found = false;
-    for (const auto& kernel : lower_text(text, cpu).kernels) found |= kernel->name.find("pooling") == 0;
-    CHECK(found);
-    expect_lowered_module(text, {.tolerance = 0, .ranges = all_bytes(dtype), .cpus = {cpu}});
-  }
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
+    for (int vectors : {1, 2, 4}) {
+      Blocks x = blocks_of(dtype, 21, in, cpu, vectors), y = blocks_of(dtype, 21, out, cpu, vectors);
+      std::string text = "module @m { func @main(%x: " + x.plain + ") -> (" + y.plain +
+                         ") { %b = copy %x : " + x.blocked + " %i = constant [" + identity + "] : " + dtype +
+                         "[] %p = reduce_window %b, %i {window = " + window + "} region (%l: " + dtype +
+                         "[], %q: " + dtype + "[]) { %m = " + op + " %l, %q : " + dtype +
+                         "[] return %m } : " + y.blocked + " %r = copy %p : " + y.plain + " return %r } }";
+      bool found = false;
+      for (const auto& kernel : lower_text(text, cpu).kernels) found |= kernel->name.find("pooling") == 0;
+      CHECK(found);
+      expect_lowered_module(text, {.tolerance = 0, .ranges = all_bytes(dtype), .cpus = {cpu}});
+    }
 }
 
 // A table of 256 of `dtype`, here `7 * i` in bytes, and what is looked up in it.

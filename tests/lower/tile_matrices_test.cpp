@@ -156,6 +156,37 @@ TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
   }
 }
 
+TEST_CASE("tile matrices read blocks of channels that are their rows", "[lower][tiles]") {
+  using Case = ConvolutionCase;
+  for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16}) {
+    int row = types.lhs == "bf16" ? 32 : 64;
+    std::string plan = tile_plan(types);
+    auto expect = [&](Case c, Placement placement = Placement::AtEnd) {
+      c.block = row;
+      INFO(c.attributes << c.plan);
+      expect_tiles(c, placement);
+    };
+    for (Placement placement : {Placement::AtEnd, Placement::AtStart}) {
+      expect(Case{types, 2 * row, 70, 1, 1, "1x1", 6, 9, Case::Blocked, true, plan}, placement);
+      expect(Case{types, row, 20, 1, 1, "1x1 stride 2x2", 3, 5, Case::Blocked, true, plan}, placement);
+      expect(Case{types, row, 33, 1, 3, "3x3 pad 1_1x0_0", 6, 7, Case::Blocked, true,
+                  plan + " tile 7x3 columns outermost"},
+             placement);
+      expect(Case{types, row, row, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true, plan}, placement);
+    }
+    // Channels that fill no block, or no whole ones.
+    expect(Case{types, row - 12, 20, 1, 1, "1x1", 6, 9, Case::Blocked, false,
+                plan + " tile 16x1 rows outermost"});
+    expect(Case{types, row + 16, 20, 1, 1, "1x1", 6, 9, Case::Blocked, true,
+                plan + " tile 16x2 rows outermost"});
+    for (const char* rest : {" tile 32x2 columns outermost sum_tiles 2 k_blocks 3",
+                             " tile 16x3 columns outermost interleaved_epilogue",
+                             " tile 32x2 rows outermost interleaved_epilogue",
+                             " tile 16x1 columns outermost shares 2", " tile 32x2 rows outermost packs_rows"})
+      expect(Case{types, 3 * row, 100, 1, 1, "1x1", 6, 9, Case::Blocked, true, plan + rest});
+  }
+}
+
 TEST_CASE("threads share tile matrices", "[lower][tiles]") {
   for (const char* rest : {" tile 32x2 columns outermost shares 2", " tile 16x2 rows outermost",
                            " tile 16x2 columns outermost row_block 32"}) {

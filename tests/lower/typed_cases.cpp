@@ -84,7 +84,8 @@ std::string DotCase::text() const {
 
 std::string ConvolutionCase::text(const std::string& cpu) const {
   size_t space = std::min(cpu.find(' '), cpu.size());
-  std::string block = ":1x" + std::to_string(target_of("", cpu.substr(0, space)).channel_block());
+  int lanes = target_of("", cpu.substr(0, space)).channel_block();
+  std::string block = ":1x" + std::to_string(this->block > 0 ? this->block : lanes);
   std::string in = types.lhs + dims_text({2, channels, 6, 9}),
               w = types.rhs + dims_text({filters, channels / groups, window, window}),
               out = types.result + dims_text({2, filters, out_high, out_wide});

@@ -52,6 +52,7 @@ struct ConvolutionCase {
   enum { Plain, Blocked, ChannelsLast } layout = Plain; // of the image; results are plain, or in blocks too
   bool constant = true;                                 // the filters
   std::string plan = {};
+  int block = 0; // channels of a block; 0: lanes of the CPU
   std::string text(const std::string& cpu) const;
 };
 

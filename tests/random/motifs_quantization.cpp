@@ -89,6 +89,52 @@ std::string integer_conv(Growth& g) {
                attributes);
 }
 
+// A convolution of `x` to `channels`, in bytes as they are.
+std::string byte_conv(Growth& g, const std::string& x, int64_t channels, int64_t window) {
+  int64_t pad = g.random.between(0, window / 2), stride = g.random.pick({1, 1, 2});
+  return g.add("QLinearConv",
+               {x, scale(g, 0.0625), zero_point(g, g.dtype(x)),
+                bytes(g, DType::I8, {channels, g.dims(x)[1], window, window}), scale(g, 0.0078125),
+                zero_point(g, DType::I8), scale(g, 2.0), zero_point(g, g.dtype(x))},
+               {attribute_ints("pads", {pad, pad, pad, pad}), attribute_ints("strides", {stride, stride})});
+}
+
+// Convolutions of as many channels as fill rows of tile matrices, and what stands between them in networks.
+std::string byte_network(Growth& g) {
+  auto channels = [&] { return g.random.pick<int64_t>({16, 32, 48, 64, 64, 64, 128}); };
+  std::string x = bytes(g, draw_byte(g),
+                        {g.random.between(1, 2), channels(), g.random.between(3, 8), g.random.between(3, 8)});
+  std::vector<std::string> made;
+  for (int64_t steps = g.random.between(2, 6); steps > 0; --steps) {
+    Dims dims = g.dims(x);
+    std::string next;
+    switch (g.random.between(0, 7)) {
+    case 0: // as large as the image, so that there is something left of it
+      next = g.add("MaxPool", {x},
+                   {attribute_ints("kernel_shape", {3, 3}), attribute_ints("pads", {1, 1, 1, 1})});
+      break;
+    case 1:
+      next = g.add("Slice",
+                   {x, g.constant_ints({dims[1] / 2}), g.constant_ints({dims[1]}), g.constant_ints({1})});
+      break;
+    case 2: next = g.add("Concat", {x, x}, {attribute("axis", 1)}); break;
+    case 3:
+      for (const std::string& other : made)
+        if (g.dtype(other) == g.dtype(x) && g.dims(other)[0] == dims[0] && g.dims(other)[2] == dims[2] &&
+            g.dims(other)[3] == dims[3])
+          next = g.add("Concat", {other, x}, {attribute("axis", 1)});
+      break;
+    default: next = byte_conv(g, x, channels(), dims[2] < 3 || dims[3] < 3 ? 1 : g.random.pick({1, 1, 3}));
+    }
+    if (next.empty()) continue;
+    made.push_back(x);
+    x = next;
+  }
+  if (g.random.chance(0.3)) return x;
+  std::string d = g.add("DequantizeLinear", {x, scale(g, 0.0625), zero_point(g, g.dtype(x))});
+  return d.empty() || g.random.chance(0.5) ? d : g.add("GlobalAveragePool", {d});
+}
+
 // Quantise, dequantise, convolve or multiply, as quantisation-aware training exports it.
 std::string quantized_layer(Growth& g) {
   std::string x = g.find([](const Literal& v) {
@@ -148,6 +194,7 @@ std::span<const Motif> quantization_motifs() {
       {"dequantize", 2, dequantize},
       {"integer_matmul", 1, integer_matmul},
       {"integer_conv", 1, integer_conv},
+      {"byte_network", 1, byte_network},
       {"quantized_layer", 1, quantized_layer},
       {"narrow_values", 3, narrow_values},
   };
