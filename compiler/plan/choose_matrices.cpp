@@ -1,6 +1,7 @@
 // Where tile matrices find rows, and whether they pay.
 #include "compiler/plan/choose_matrices.h"
 
+#include "compiler/plan/cost_model.h"
 #include "compiler/plan/tile_matrices.h"
 
 #include <cmath>
@@ -22,12 +23,19 @@ int run_of(const ConvolutionGeometry& g) {
 }
 
 // By a copy of the image, which takes `run` neighbouring channels at a time.
-double copied_cycles(const ConvolutionGeometry& g, const Product& product, int run,
+double copied_cycles(const ConvolutionGeometry& g, ImageCopy copy, const Product& product, int run,
                      const TargetInfo& target) {
   constexpr double kRunCycles = 2, kElementCycles = 1.5;
-  ConvolutionGeometry copied = g.over_packed_rows();
+  ConvolutionGeometry copied = g.over(copy);
   auto elements = static_cast<double>(copied.input.num_elements());
   return elements * (run > 1 ? kRunCycles / run : kElementCycles) + cycles_of(copied.shape, product, target);
+}
+
+// Windows are copied many times: where that leaves the second cache level the products wait for it.
+bool is_too_large(const ConvolutionGeometry& g, ImageCopy copy, const TargetInfo& target) {
+  if (copy != ImageCopy::Windows) return false;
+  auto bytes = static_cast<int64_t>(g.over(copy).input.byte_size());
+  return g.filter_size == 1 || bytes > share_of(target.l2_bytes, cache_share::kHandedOn);
 }
 
 } // namespace
@@ -54,9 +62,10 @@ std::string lacks_for_matrices(const ConvolutionGeometry& g) {
   return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of steps" : "";
 }
 
-std::string lacks_for_packed_rows(const ConvolutionGeometry& g) {
+std::string lacks_for_copy(const ConvolutionGeometry& g, ImageCopy copy) {
   if (!g.input.is_static() || !g.full_result.is_static())
     return "a copy of the image wants extents that do not vary";
+  if (copy == ImageCopy::Windows && g.groups > 1) return "windows are copied with all their channels";
   bool has_whole_groups = g.groups == 1 || g.channels % g.shape.product.k_group() == 0;
   return has_whole_groups ? "" : "groups of channels are no whole groups of steps";
 }
@@ -67,9 +76,13 @@ double matrix_cycles(const DotGeometry& g, const Product& product, const TargetI
 
 MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& product, const TargetInfo& target) {
   double there = lacks_for_matrices(g).empty() ? cycles_of(g.shape, product, target) : INFINITY;
-  if (!lacks_for_packed_rows(g).empty()) return {there, false};
-  double copied = copied_cycles(g, product, run_of(g), target);
-  return {std::min(there, copied), copied < there};
+  MatrixChoice choice{there, ImageCopy::None};
+  for (ImageCopy copy : {ImageCopy::Rows, ImageCopy::Windows}) {
+    if (!lacks_for_copy(g, copy).empty() || is_too_large(g, copy, target)) continue;
+    double copied = copied_cycles(g, copy, product, run_of(g), target);
+    if (copied < choice.cycles) choice = {copied, copy};
+  }
+  return choice;
 }
 
 int channels_of_row(const Instruction& convolution, const TargetInfo& target, bool strict) {
@@ -79,7 +92,7 @@ int channels_of_row(const Instruction& convolution, const TargetInfo& target, bo
   if (!product) return 0;
   auto g = ConvolutionGeometry::of(convolution, convolution.type(), *product, /*by_lines=*/false,
                                    /*whole_lines=*/false);
-  bool has_rows = g && lacks_for_packed_rows(*g).empty();
+  bool has_rows = g && lacks_for_copy(*g, ImageCopy::Rows).empty();
   return has_rows ? TileMatrixFacts::kRowBytes * 8 / bit_width(product->lhs) : 0;
 }
 
@@ -99,9 +112,10 @@ bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo
   }
   auto f32 = ConvolutionGeometry::of(contraction, result, wide, /*by_lines=*/false, /*whole_lines=*/false),
        bf16 = ConvolutionGeometry::of(contraction, result, narrow, /*by_lines=*/false, /*whole_lines=*/false);
-  if (!f32 || !bf16 || !lacks_for_packed_rows(*bf16).empty()) return false;
+  if (!f32 || !bf16 || !lacks_for_copy(*bf16, ImageCopy::Rows).empty()) return false;
   // In blocks, as images of many convolutions are once their layouts are chosen, but for the first ones.
-  double copied = copied_cycles(*bf16, *product, has_few ? 1 : target.channel_block(), target);
+  double copied =
+      copied_cycles(*bf16, ImageCopy::Rows, *product, has_few ? 1 : target.channel_block(), target);
   return copied < choose_tiling(f32->shape, target).cycles;
 }
 

@@ -9,15 +9,15 @@ namespace firn::plan {
 // Why tiles cannot read the operand of rows where it lies; empty: they can.
 std::string lacks_for_matrices(const DotGeometry& geometry);
 std::string lacks_for_matrices(const ConvolutionGeometry& geometry);
-// Why there is no copy of an image for them (ConvolutionGeometry::over_packed_rows()); empty: there is.
-std::string lacks_for_packed_rows(const ConvolutionGeometry& geometry);
+// Why there is no such copy of an image for them; empty: there is.
+std::string lacks_for_copy(const ConvolutionGeometry& geometry, ImageCopy copy);
 
 // Cycles with such a product, which is of rows and columns; infinity where tiles do not cover it.
 double matrix_cycles(const DotGeometry& geometry, const Product& product, const TargetInfo& target);
-// The same, and whether of a copy of the image, the time for which counts.
+// The same, and of which copy of the image, the time for which counts.
 struct MatrixChoice {
   double cycles;
-  bool packs_rows;
+  ImageCopy copy;
 };
 MatrixChoice choose_matrices(const ConvolutionGeometry& geometry, const Product& product,
                              const TargetInfo& target);

@@ -126,7 +126,7 @@ private:
     if (choice.cycles >= choose_tiling(g.shape, target_).cycles) return;
     plan.product = *product;
     g.shape.multiply_in(*product);
-    plan.packs_rows = choice.packs_rows;
+    plan.image_copy = choice.copy;
   }
 
   // What all members of a chain share was decided with it.
@@ -207,7 +207,7 @@ private:
       return wrong;
     if (plan.tiling.tile.column_streams > 1 && (plan.unpacked || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
-    if (plan.packs_rows) return "a dot's rows are read where they lie";
+    if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
     if (chooses) choose_sums(plan, g->shape);
@@ -280,13 +280,17 @@ private:
     if (is_matrix && context_.by_lines && !is_chain_tile(plan.tiling.tile))
       return "tile matrices of a chain have one shape, or there are none";
     if (is_matrix && polyphase) return "phases are no rows of tile matrices";
-    if (plan.packs_rows && !is_matrix) return "tile matrices alone read a copy of the image";
+    bool is_copied = plan.image_copy != ImageCopy::None;
+    if (is_copied && !is_matrix) return "tile matrices alone read a copy of the image";
     // Left to us, a copy is for images that have no rows.
-    if (is_matrix && chooses && !lacks_for_matrices(*g).empty()) plan.packs_rows = true;
-    if (plan.packs_rows && context_.by_lines) return "a chain reads no copy of an image";
-    std::string lacks = plan.packs_rows ? lacks_for_packed_rows(*g) : lacks_for_matrices(*g);
+    if (is_matrix && chooses && !is_copied && !lacks_for_matrices(*g).empty()) {
+      plan.image_copy = ImageCopy::Rows;
+      is_copied = true;
+    }
+    if (is_copied && context_.by_lines) return "a chain reads no copy of an image";
+    std::string lacks = is_copied ? lacks_for_copy(*g, plan.image_copy) : lacks_for_matrices(*g);
     if (is_matrix && !lacks.empty()) return lacks;
-    if (plan.packs_rows) *g = g->over_packed_rows();
+    *g = g->over(plan.image_copy);
     set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.

@@ -171,12 +171,54 @@ std::optional<ConvolutionGeometry> ConvolutionGeometry::of(const Instruction& co
   return GeometryReader(convolution, result, product, by_lines, whole_lines).run();
 }
 
+ConvolutionGeometry ConvolutionGeometry::over(ImageCopy copy) const {
+  switch (copy) {
+  case ImageCopy::None: break;
+  case ImageCopy::Rows: return over_packed_rows();
+  case ImageCopy::Windows: return over_packed_windows();
+  }
+  return *this;
+}
+
+int64_t ConvolutionGeometry::packed_channels() const {
+  int64_t group = shape.product.k_group();
+  return groups == 1 ? (channels + group - 1) / group * group : input.dim(1);
+}
+
+ConvolutionGeometry ConvolutionGeometry::over_packed_windows() const {
+  FIRN_CHECK(groups == 1, "windows are copied with all their channels");
+  ConvolutionGeometry g = *this;
+  IntExpr positions = 1, images = batch;
+  for (const IntExpr& extent : out) positions = positions * extent;
+  g.in_block = 0;
+  g.input.dims = {Dim(images), Dim(filter_size * packed_channels()), Dim(positions)};
+  g.input.layout = Layout();
+  g.input.layout.order = {0, 2, 1};
+  g.result = flatten_spatial(full_result);
+  g.flattened = true;
+  g.window = {WindowDim{}};
+  g.window_level = {0};
+  g.in = g.out = {positions};
+  g.tiled = 0;
+  g.shape.m = positions.value();
+  g.shape.outer = {images.value()};
+  int64_t steps = shape.k[channel_level].extent * filter_size;
+  for (ReductionLoop& loop : g.shape.k) {
+    loop.kind = ReductionLoop::Kind::Rolled;
+    loop.extent = 1;
+    loop.block = 0;
+  }
+  g.shape.k[channel_level].extent = steps;
+  g.shape.k_tail = 0;
+  g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
+  return g;
+}
+
 ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
   ConvolutionGeometry g = *this;
-  int64_t group = shape.product.k_group(), room = (channels + group - 1) / group * group;
   g.in_block = 0;
   g.input.layout = Layout();
-  g.input.dims[1] = Dim(groups == 1 ? IntExpr(room) : input.dims[1].extent);
+  g.input.dims[1] = Dim(packed_channels());
   g.input.layout.order = {0};
   for (size_t i = 0; i < window.size(); ++i) {
     WindowDim& w = g.window[i];

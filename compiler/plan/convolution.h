@@ -11,6 +11,13 @@
 
 namespace firn::plan {
 
+// Copies of an image that tile matrices read in its place.
+enum class ImageCopy : uint8_t {
+  None,
+  Rows,    // channels side by side, and padding is there
+  Windows, // of each result the positions that it reads, one after the other, their channels side by side
+};
+
 struct ConvolutionGeometry {
   Type input, result; // 1x1 windows: with all spatial dims as one
   Type full_result;   // as it is
@@ -36,10 +43,11 @@ struct ConvolutionGeometry {
   static std::optional<ConvolutionGeometry> of(const Instruction& convolution, const Type& result,
                                                const Product& product, bool by_lines, bool whole_lines);
 
-  // The same over a copy of the input in which channels lie side by side, in whole k groups, and padding is
-  // there: no window is cut, and positions of a window along a line are steps of one loop. Lines that padding
-  // makes little longer are rows of one, with those between them that nobody wants (`pitch`).
-  ConvolutionGeometry over_packed_rows() const;
+  // The same over a copy of the input, in which channels are whole k groups and no window is cut. Of Rows,
+  // positions of a window along a line are steps of one loop; lines that padding makes little longer are rows
+  // of one, with those between them that nobody wants (`pitch`). Of Windows, rows are all positions of the
+  // result, and all steps are one loop; filters are still packed as of the original.
+  ConvolutionGeometry over(ImageCopy copy) const;
 
   bool reads_outside(size_t dim) const; // of the input, along a spatial dim
   bool clips(size_t dim) const { return dim != tiled && reads_outside(dim); }
@@ -60,6 +68,9 @@ struct ConvolutionGeometry {
   int64_t tiles(int rows, int lanes) const;
 
 private:
+  ConvolutionGeometry over_packed_rows() const;
+  ConvolutionGeometry over_packed_windows() const;
+  int64_t packed_channels() const; // of a position in a copy
   void take_lines_as_one();
 };
 

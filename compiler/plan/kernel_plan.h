@@ -8,6 +8,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/plan/contraction.h"
+#include "compiler/plan/convolution.h"
 
 #include <map>
 #include <set>
@@ -31,7 +32,8 @@ enum class SumsIn : uint8_t {
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
 //           [row_block N] [shares N] [column_streams N]
-//           [compact] [lhs_columns] [unpacked] [packs_rows] [looped_epilogue] [bias_first]]
+//           [compact] [lhs_columns] [unpacked] [packs_rows|packs_windows] [looped_epilogue]
+//           [bias_first]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
 // outermost unless the text says otherwise.
@@ -45,13 +47,11 @@ struct ContractionPlan {
   Product product;                 // that of f32: also of other types, until the cost model has chosen theirs
   SumsIn sums = SumsIn::Registers; // tile registers of tile matrices; no kernel is made for others
   Tiling tiling;
-  bool lhs_columns = false; // of a dot: the lhs is the vector operand
-  bool unpacked = false;    // of a dot: columns are read where they lie
-  // Of a convolution in tile matrices: these read a copy of the image, its channels side by side and its
-  // padding there.
-  bool packs_rows = false;
-  bool looped_epilogue = false; // a copy of the epilogue per accumulator would be too much code
-  bool bias_first = false;      // sums start from a bias per channel
+  bool lhs_columns = false;               // of a dot: the lhs is the vector operand
+  bool unpacked = false;                  // of a dot: columns are read where they lie
+  ImageCopy image_copy = ImageCopy::None; // of a convolution in tile matrices
+  bool looped_epilogue = false;           // a copy of the epilogue per accumulator would be too much code
+  bool bias_first = false;                // sums start from a bias per channel
 };
 
 // A convolution by Winograd's algorithm (plan/winograd.h).

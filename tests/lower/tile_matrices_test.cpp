@@ -187,6 +187,29 @@ TEST_CASE("tile matrices read blocks of channels that are their rows", "[lower][
   }
 }
 
+TEST_CASE("tile matrices read copies of windows", "[lower][tiles]") {
+  using Case = ConvolutionCase;
+  for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16})
+    for (const char* rest :
+         {" tile 16x1 columns outermost packs_windows", " tile 32x2 rows outermost packs_windows",
+          " tile 16x2 columns outermost sum_tiles 2 k_blocks 2 packs_windows",
+          " tile 27x2 columns outermost packs_windows interleaved_epilogue"})
+      for (auto layout : {Case::Plain, Case::Blocked, Case::ChannelsLast}) {
+        INFO(rest << ", " << layout);
+        std::string plan = tile_plan(types, rest);
+        auto expect = [&](int64_t channels, int64_t filters, const char* window, int64_t high, int64_t wide,
+                          Placement placement = Placement::AtEnd) {
+          expect_tiles(Case{types, channels, filters, 1, 3, window, high, wide, layout, true, plan},
+                       placement);
+        };
+        expect(32, 33, "3x3 pad 1_1x1_1", 6, 9);
+        expect(21, 16, "3x3 pad 1_1x1_1 stride 2x2", 3, 5, Placement::AtStart);
+        expect(16, 35, "3x3 dilate 2x3", 2, 3);
+        expect(8, 12, "3x3 pad 3_0x0_2 stride 1x2", 7, 5, Placement::AtStart);
+        expect(40, 20, "3x3 pad 5_6x4_4 stride 3x1", 5, 15);
+      }
+}
+
 TEST_CASE("threads share tile matrices", "[lower][tiles]") {
   for (const char* rest : {" tile 32x2 columns outermost shares 2", " tile 16x2 rows outermost",
                            " tile 16x2 columns outermost row_block 32"}) {

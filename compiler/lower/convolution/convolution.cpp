@@ -17,10 +17,10 @@ using kernel::Scalar;
 
 class ConvolutionCode {
 public:
-  ConvolutionCode(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
-                  const ContractionBinding& binding)
-      : g_(geometry), tiling_(plan.tiling), binding_(binding),
-        packed_(packed_filters(geometry, plan.tiling.tile)), lanes_(plan.tiling.tile.lanes) {}
+  ConvolutionCode(const plan::ConvolutionGeometry& geometry, const PackedOperand& filters,
+                  const plan::ContractionPlan& plan, const ContractionBinding& binding)
+      : g_(geometry), tiling_(plan.tiling), binding_(binding), packed_(filters),
+        lanes_(plan.tiling.tile.lanes) {}
 
   ContractionSpec spec() const {
     ContractionSpec spec;
@@ -288,9 +288,9 @@ PackedOperand packed_filters(const plan::ConvolutionGeometry& g, const plan::Til
   return packed;
 }
 
-ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
-                                 const ContractionBinding& binding) {
-  return ConvolutionCode(geometry, plan, binding).spec();
+ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const PackedOperand& filters,
+                                 const plan::ContractionPlan& plan, const ContractionBinding& binding) {
+  return ConvolutionCode(geometry, filters, plan, binding).spec();
 }
 
 } // namespace firn::lower

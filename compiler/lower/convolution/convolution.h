@@ -7,9 +7,10 @@ namespace firn::lower {
 
 // How the filters are packed.
 PackedOperand packed_filters(const plan::ConvolutionGeometry& geometry, const plan::TileShape& tile);
-// The code of a planned convolution, bound to its operands. Arguments outlive it.
-ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
-                                 const ContractionBinding& binding);
+// The code of a planned convolution over filters that are packed so, bound to its operands. Arguments outlive
+// it.
+ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const PackedOperand& filters,
+                                 const plan::ContractionPlan& plan, const ContractionBinding& binding);
 // For reports: "3x3 direct 7x4".
 std::string direct_name(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan);
 

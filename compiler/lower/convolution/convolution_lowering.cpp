@@ -24,15 +24,17 @@ void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpat
 }
 
 // The copy of the image that tile matrices read.
-Place pack_rows(LoweringContext& context, const Instruction& instruction, Value image,
-                const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to) {
+Place copy_image(LoweringContext& context, const Instruction& instruction, Value image,
+                 const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to,
+                 plan::ImageCopy copy) {
+  bool of_windows = copy == plan::ImageCopy::Windows;
   kernel::Scalar element = memory_scalar(to.input.dtype);
   int64_t elements = to.input.num_elements();
   Place place{context.add_scratch_buffer(elements * kernel::scalar_bytes(element), "rows"), 0};
-  KernelMaker maker(context, instruction, "pack_rows");
+  KernelMaker maker(context, instruction, of_windows ? "pack_windows" : "pack_rows");
   int source = maker.read(image), out = maker.parameter(place, element, elements, true, "rows");
-  maker.kernel().algorithm = "rows of channels";
-  emit_packed_rows(maker.builder(), from, to, source, out);
+  maker.kernel().algorithm = of_windows ? "windows of channels" : "rows of channels";
+  (of_windows ? emit_packed_windows : emit_packed_rows)(maker.builder(), from, to, source, out);
   maker.finish();
   return place;
 }
@@ -42,27 +44,29 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
   const plan::TileShape& tile = plan.tiling.tile;
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
   plan::ConvolutionGeometry g = *computed.geometry(plan.product, /*by_lines=*/false);
+  std::string name = direct_name(g, plan);
   PackedOperand packed = packed_filters(g, tile);
   Place filters = pack_operand(context, instruction, packed, computed.filter), rows;
-  if (plan.packs_rows) {
-    plan::ConvolutionGeometry copied = g.over_packed_rows();
-    rows = pack_rows(context, instruction, root.operands[0], g, copied);
+  bool is_copied = plan.image_copy != plan::ImageCopy::None;
+  if (is_copied) {
+    plan::ConvolutionGeometry copied = g.over(plan.image_copy);
+    rows = copy_image(context, instruction, root.operands[0], g, copied, plan.image_copy);
     g = std::move(copied);
   }
   KernelMaker maker(context, instruction, "convolution");
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;
   binding.shares_vectors = g.shares_vectors(tile.lanes);
-  binding.scalar = plan.packs_rows ? maker.parameter(rows, memory_scalar(g.input.dtype),
-                                                     g.input.num_elements(), false, "rows")
-                                   : maker.read(root.operands[0]);
+  binding.scalar =
+      is_copied ? maker.parameter(rows, memory_scalar(g.input.dtype), g.input.num_elements(), false, "rows")
+                : maker.read(root.operands[0]);
   binding.vector = maker.parameter(filters, packed.element, packed.elements(), false, "packed");
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
   bind_result(maker, instruction, root, binding, bias_of(plan));
-  maker.kernel().algorithm = direct_name(g, plan);
+  maker.kernel().algorithm = std::move(name);
   maker.set_flops(g.flops);
-  emit_contraction(maker.builder(), convolution_spec(g, plan, binding), plan.tiling);
+  emit_contraction(maker.builder(), convolution_spec(g, packed, plan, binding), plan.tiling);
   maker.finish();
 }
 

@@ -258,7 +258,8 @@ private:
   // Lines of one column group.
   void emit_lines(Builder& b, const LineConvolution& convolution, const ContractionBinding& binding,
                   const Strip& strip, const Group& group, const Lines& lines) {
-    ContractionSpec spec = convolution_spec(convolution.geometry, convolution.plan, binding);
+    ContractionSpec spec =
+        convolution_spec(convolution.geometry, convolution.packed, convolution.plan, binding);
     b.loop(lines.lower, lines.upper, 1, [&](const IntExpr& line) {
       TilePosition position;
       position.outer = {strip.image, lines.first + line};

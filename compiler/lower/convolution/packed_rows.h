@@ -1,5 +1,5 @@
-// A copy of an image in which channels lie side by side and padding is there: what tile matrices multiply
-// where the image itself has no rows for them (ConvolutionGeometry::over_packed_rows()).
+// Copies of an image in which channels lie side by side and padding is there: what tile matrices multiply
+// where the image itself has no rows for them (ConvolutionGeometry::over()).
 #pragma once
 
 #include "compiler/kernel/builder.h"
@@ -10,5 +10,7 @@ namespace firn::lower {
 // Emits the kernel's body from buffer `source`, the input of `from`, to buffer `out`, that of `to`.
 void emit_packed_rows(kernel::Builder& builder, const plan::ConvolutionGeometry& from,
                       const plan::ConvolutionGeometry& to, int source, int out);
+void emit_packed_windows(kernel::Builder& builder, const plan::ConvolutionGeometry& from,
+                         const plan::ConvolutionGeometry& to, int source, int out);
 
 } // namespace firn::lower
