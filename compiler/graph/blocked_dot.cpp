@@ -18,7 +18,20 @@ static Value scaled_rows(GraphBuilder& b, Value x, Value scales, Dim block) {
   return b.reshape(rows, x.type().dims);
 }
 
-Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales) {
+// Integers as they are summed, [n, blocks, block] of f32.
+static Value integers_of(GraphBuilder& b, Value stored) {
+  Value integers = b.convert(stored, DType::F32);
+  if (int64_t distance = distance_of(stored.dtype()))
+    integers = b.op(Opcode::Subtract, {integers, b.splat_like(integers, static_cast<double>(distance))});
+  if (stored.dtype() != DType::U4) return integers;
+  std::vector<Dim> dims = stored.type().dims, words = dims;
+  words.back() = Dim(stored.dim(2) / 8);
+  words.insert(words.end(), {Dim(4), Dim(2)});
+  return b.reshape(b.transpose(b.reshape(integers, words), {0, 1, 2, 4, 3}), dims);
+}
+
+Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales,
+                       Value row_starts) {
   Type result = Type::tensor(DType::F32, x.type().dims);
   result.dims.back() = integers.type().dims[0];
   auto body = [&](GraphBuilder& b, const std::vector<Value>& p) {
@@ -27,18 +40,18 @@ Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value sca
     Value scale = b.make_typed(Opcode::BroadcastInDim, {b.convert(p[2], DType::F32)}, {wide},
                                {{"dims", std::vector<int64_t>{0, 1}}})
                       ->result();
-    Value weights = b.binary(Opcode::Multiply, b.convert(p[1], DType::F32), scale);
+    Value weights = b.binary(Opcode::Multiply, integers_of(b, p[1]), scale);
     weights = b.reshape(weights, {blocks.dims[0], Dim(blocks.dim(1) * blocks.dim(2))});
     Value rows = p.size() == 3 ? p[0] : scaled_rows(b, p[0], p[3], blocks.dims[2]);
     return std::vector<Value>{times_transposed(b, rows, weights)};
   };
   std::vector<Value> operands{x, integers, scales};
-  if (row_scales) operands.push_back(row_scales);
+  if (row_scales) operands.insert(operands.end(), {row_scales, row_starts});
   return make_composite(builder, "blocked_dot", operands, {result}, {}, body)->result();
 }
 
 bool is_blocked_dot(const Instruction& instruction) {
-  bool are_bytes = instruction.num_operands() == 4;
+  bool are_bytes = instruction.num_operands() == 5;
   if (!is_composite(instruction, "blocked_dot") || (instruction.num_operands() != 3 && !are_bytes) ||
       instruction.num_results() != 1)
     return false;
@@ -47,19 +60,21 @@ bool is_blocked_dot(const Instruction& instruction) {
   for (const Type* type : {&x, &integers, &scales, &result})
     if (!type->is_tensor() || !type->is_static() || !type->layout.is_plain()) return false;
   bool has_types = x.dtype == (are_bytes ? DType::I8 : DType::F32) && result.dtype == DType::F32 &&
-                   (integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
+                   (are_bytes ? distance_of(integers.dtype) > 0
+                              : integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
                    (scales.dtype == DType::F32 || scales.dtype == DType::BF16 || scales.dtype == DType::F16);
   if (!has_types || x.rank() < 1 || integers.rank() != 3 || scales.rank() != 2) return false;
   Type wanted = x, row_blocks = Type::tensor(DType::F32, x.dims);
   wanted.dims.back() = integers.dims[0];
   row_blocks.dims.back() = integers.dims[1];
-  if (are_bytes && !(instruction.operand(3).type() == row_blocks)) return false;
+  for (int i = 3; i < instruction.num_operands(); ++i)
+    if (!(instruction.operand(i).type() == row_blocks)) return false;
   return x.dim(x.rank() - 1) == integers.dim(1) * integers.dim(2) && result.dims == wanted.dims &&
          scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
 }
 
 int64_t steps_per_word(DType integers) {
-  return integers == DType::I4 ? 32 / bit_width(integers) : 1;
+  return bit_width(integers) == 4 ? 32 / bit_width(integers) : 1;
 }
 
 } // namespace firn

@@ -2,7 +2,15 @@
 //
 //   y[..., n] = sum over b of scale[n, b] * (sum over i of x[..., b * block + i] * integers[n, b, i])
 //
-// With rows of bytes, x in the same blocks, each block of a row has a scale too: row_scale[..., b].
+// With rows of bytes, x in the same blocks, each block of a row has a scale too, row_scale[..., b], and
+// integers are stored as CPUs multiply them by bytes, from 0 on: larger than those above by 8 of u4, 128 of
+// u8. What that adds to a block is the same for all columns, and its opposite is given beside the scale, so
+// that no kernel sums rows:
+//
+//   row_start[..., b] = -distance * row_scale[..., b] * (sum over i of x[..., b * block + i])
+//
+// Of eight u4 the even ones are the first four steps, the odd ones the last four: a word's even and odd four
+// bits are the steps of one product each.
 #pragma once
 
 #include "compiler/graph/builder.h"
@@ -11,18 +19,27 @@ namespace firn {
 
 // The composite `blocked_dot`: x [..., blocks * block] in f32, integers [n, blocks, block], scales of a float
 // dtype [n, blocks]; the result is f32 [..., n]. Its body multiplies by the weights that these stand for.
-// With `row_scales`, f32 [..., blocks], x is i8.
-Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales = {});
+// With `row_scales` and `row_starts`, f32 [..., blocks], x is i8; the body has no need of the latter.
+Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales = {},
+                       Value row_starts = {});
 
 // Whether the instruction is such a composite, of operands that fit each other and plain layouts.
 bool is_blocked_dot(const Instruction& instruction);
 // Whether a blocked dot's rows are bytes.
 inline bool has_byte_rows(const Instruction& blocked_dot) {
-  return blocked_dot.num_operands() == 4;
+  return blocked_dot.num_operands() == 5;
+}
+// How much larger such integers are than those that they stand for.
+inline int64_t distance_of(DType integers) {
+  return integers == DType::U4 ? 8 : integers == DType::U8 ? 128 : 0;
+}
+// Where a step of four bits stands, of eight.
+inline int64_t place_of_step(int64_t step) {
+  return step / 8 * 8 + step % 4 * 2 + step % 8 / 4;
 }
 
-// How many steps of a block's reduction a word of packed integers holds: those of i4. Others are elements of
-// their own.
+// How many steps of a block's reduction a word of packed integers holds: those of four bits. Others are
+// elements of their own.
 int64_t steps_per_word(DType integers);
 
 // Whether blocks of so many such integers are whole words.

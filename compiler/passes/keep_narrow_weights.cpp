@@ -1,4 +1,4 @@
-// keep-narrow-weights: multiplies few rows by quantised weights as they are stored.
+// keep-narrow-weights: multiplies rows by quantised weights as they are stored.
 //
 //   %w = multiply (convert %i), broadcast(%s)                %i : i8[768,3072], constant
 //   %d = dot %x, %w : f32[1,3072]                    ->      %p = dot %x, %i {result = f32}
@@ -8,12 +8,12 @@
 //   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
 // Where the model lets rows be rounded to bytes ({factors = i8}), each block of a row by its own largest, and
-// the CPU multiplies bytes, they are; the composite has their scales as well.
+// the CPU gains by such products, they are; the composite has their scales and starts as well.
 //
 // A product of few rows takes as long as its weights take to come from memory: bytes come in a quarter of the
 // time, and are widened in registers; of blocks all of whose integers are those of i4, in an eighth. Sums of
 // blocks are scaled, rather than the weights. Rows are few where one tile has them all; of more, widening for
-// every tile would cost more than it saves.
+// every tile would cost more than it saves, and only rows of bytes, which are not widened, pay.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
 // - Establishes: dots of few rows read weights of bytes or less.
@@ -65,25 +65,30 @@ Value by_columns(GraphBuilder& builder, Value x, const NarrowWeights& weights, c
   return builder.op(Opcode::Multiply, {product, make_broadcast(builder, weights.scale, result, {last})});
 }
 
-// The integers as i4, if that has all of them.
-LiteralRef in_four_bits(const Literal& integers) {
-  if (integers.is_opaque() || integers.dtype() != DType::I8 ||
-      !has_whole_words(integers.dims().back(), DType::I4))
-    return nullptr;
+// Whether four bits have all of the integers, whose blocks are whole words then.
+bool fit_four_bits(const Literal& integers) {
+  if (!has_whole_words(integers.dims().back(), DType::I4)) return false;
   std::span<const int8_t> values = integers.data<int8_t>();
-  if (!std::all_of(values.begin(), values.end(), [](int8_t value) { return value >= -8 && value <= 7; }))
-    return nullptr;
-  auto packed = std::make_shared<Literal>(DType::I4, integers.dims());
-  for (size_t i = 0; i < values.size(); ++i) packed->set_int(static_cast<int64_t>(i), values[i]);
-  return packed;
+  return std::all_of(values.begin(), values.end(), [](int8_t value) { return value >= -8 && value <= 7; });
 }
 
-// Bytes that stand for x, each block of a row by its largest: [rows..., K], and what they are to be
-// multiplied by, [rows..., blocks].
+// The integers in that type; of u4 and u8 as rows of bytes are multiplied by.
+LiteralRef stored_as(const Literal& integers, DType dtype) {
+  auto stored = std::make_shared<Literal>(dtype, integers.dims());
+  std::span<const int8_t> values = integers.data<int8_t>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    stored->set_int(dtype == DType::U4 ? place_of_step(at) : at, values[i] + distance_of(dtype));
+  }
+  return stored;
+}
+
+// Bytes that stand for x, each block of a row by its largest: [rows..., K], what they are to be multiplied
+// by, [rows..., blocks], and where sums of them start beside integers of such a type.
 struct ByteRows {
-  Value bytes, scales;
+  Value bytes, scales, starts;
 };
-ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks) {
+ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   constexpr float kLargest = 127;
   std::vector<Dim> dims = x.type().dims;
   int64_t last = x.rank(), steps = x.dim(x.rank() - 1);
@@ -97,20 +102,28 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks) {
   std::vector<int64_t> all;
   for (int64_t d = 0; d < last; ++d) all.push_back(d);
   Value scaled = b.op(Opcode::Multiply, {wide, make_broadcast(b, inverse, wide.type(), all)});
-  Value bytes = b.convert(b.unary(Opcode::RoundNearestEven, scaled), DType::I8);
-  return {b.reshape(bytes, x.type().dims),
-          b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)})};
+  Value rounded = b.unary(Opcode::RoundNearestEven, scaled);
+  Value scales = b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)});
+  Value sums = b.reduce(Opcode::Add, rounded, {last}, /*keep_dims=*/false);
+  sums = b.op(Opcode::Multiply, {sums, b.splat_like(sums, -static_cast<double>(distance_of(integers)))});
+  return {b.reshape(b.convert(rounded, DType::I8), x.type().dims), scales,
+          b.op(Opcode::Multiply, {sums, scales})};
 }
 
-Value by_blocks(GraphBuilder& builder, Value x, NarrowWeights weights, bool are_bytes) {
+// What integers are stored in, whose rows are bytes or floats.
+DType stored_dtype(const Literal& integers, bool are_bytes) {
+  if (fit_four_bits(integers)) return are_bytes ? DType::U4 : DType::I4;
+  return are_bytes ? DType::U8 : DType::I8;
+}
+
+Value by_blocks(GraphBuilder& builder, Value x, const NarrowWeights& weights, DType dtype) {
   const Instruction& constant = *weights.integers.def;
-  if (LiteralRef packed = in_four_bits(*constant.literal())) {
-    builder.set_location(constant.location());
-    weights.integers = builder.constant(packed);
-  }
-  if (!are_bytes) return make_blocked_dot(builder, x, weights.integers, weights.scale);
-  ByteRows rows = in_bytes(builder, x, weights.integers.type().dim(1));
-  return make_blocked_dot(builder, rows.bytes, weights.integers, weights.scale, rows.scales);
+  builder.set_location(constant.location());
+  Value integers =
+      dtype == DType::I8 ? weights.integers : builder.constant(stored_as(*constant.literal(), dtype));
+  if (distance_of(dtype) == 0) return make_blocked_dot(builder, x, integers, weights.scale);
+  ByteRows rows = in_bytes(builder, x, integers.dim(1), dtype);
+  return make_blocked_dot(builder, rows.bytes, integers, weights.scale, rows.scales, rows.starts);
 }
 
 // Whether the model lets the dot's rows be bytes.
@@ -129,13 +142,18 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
                attributes.ints("rhs_contract") == std::vector<int64_t>{1} &&
                attributes.ints("lhs_contract") == std::vector<int64_t>{x.rank() - 1};
   auto weights = plain ? narrow_weights(dot.operand(1)) : std::nullopt;
-  if (!weights || x.type().num_elements() > plan::kFewRows * x.dim(x.rank() - 1)) return {};
-  const Type& integers = weights->integers.type();
-  if (weights->in_blocks && (integers.dtype != DType::I8 || integers.num_elements() == 0)) return {};
+  if (!weights) return {};
+  bool has_few_rows = x.type().num_elements() <= plan::kFewRows * x.dim(x.rank() - 1);
   GraphBuilder builder(*dot.parent(), &dot);
-  if (!weights->in_blocks) return by_columns(builder, x, *weights, dot.type());
-  bool are_bytes = bytes_suffice(dot) && plan::gains_by_byte_rows(integers, *options.target);
-  return by_blocks(builder, x, *weights, are_bytes);
+  if (!weights->in_blocks) return has_few_rows ? by_columns(builder, x, *weights, dot.type()) : Value();
+  Type integers = weights->integers.type();
+  const Literal& literal = *weights->integers.def->literal();
+  if (integers.dtype != DType::I8 || integers.num_elements() == 0) return {};
+  if (literal.is_opaque()) return has_few_rows ? by_blocks(builder, x, *weights, DType::I8) : Value();
+  integers.dtype = stored_dtype(literal, /*are_bytes=*/true);
+  if (bytes_suffice(dot) && plan::gains_by_byte_rows(integers, has_few_rows, *options.target))
+    return by_blocks(builder, x, *weights, integers.dtype);
+  return has_few_rows ? by_blocks(builder, x, *weights, stored_dtype(literal, false)) : Value();
 }
 
 } // namespace

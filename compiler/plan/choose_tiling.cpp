@@ -72,7 +72,9 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
     return rows * wide * accumulator_splits + rows + wide + product.operand_registers;
   // Of words that are looked up: the table, and words on their way to it.
   int table = shape.looks_up_words ? 5 : 0;
-  int inner_sums = shape.has_inner_sums ? rows * wide * accumulator_splits + wide + table : 0;
+  // A row takes the steps of a word as they are taken apart; more keep them for those behind.
+  int words = rows == 1 && shape.product.k_group() > 1 ? 1 : wide;
+  int inner_sums = shape.has_inner_sums ? rows * wide * accumulator_splits + words + table : 0;
   return rows * wide * accumulator_splits + inner_sums + (wide + 1) * product.operand_registers +
          products_on_their_way(product) + product.constant_registers;
 }

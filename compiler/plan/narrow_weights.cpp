@@ -6,12 +6,19 @@
 
 namespace firn::plan {
 
-bool gains_by_byte_rows(const Type& integers, const TargetInfo& target) {
-  constexpr int64_t kMostSteps = INT32_MAX / (128 * 128); // whose sums i32 has
-  ProductFacts facts = dot4_facts(target, Factor::S8, Factor::U8);
-  int64_t block = integers.dim(2);
-  return target.vector_bits > 0 && facts.form != ProductForm::PerStep &&
-         block % k_group_of(ProductKind::Dot4) == 0 && block <= kMostSteps;
+bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target) {
+  constexpr int64_t kMostSteps = INT32_MAX / (255 * 128); // whose sums i32 has
+  constexpr double kLeastGain = 1.1;
+  ProductFacts facts =
+      integers.dtype == DType::U4 ? narrow_dot4_facts(target) : dot4_facts(target, Factor::S8, Factor::U8);
+  int64_t block = integers.dim(2), steps = k_group_of(ProductKind::Dot4);
+  if (target.vector_bits == 0 || facts.form == ProductForm::PerStep || block % steps != 0 ||
+      block > kMostSteps)
+    return false;
+  // Sums of a block are converted, scaled and added.
+  double scaling = 3.0 * static_cast<double>(steps) / static_cast<double>(block),
+         floats = static_cast<double>(steps) * fma_facts(target, /*is_float=*/true).instructions;
+  return has_few_rows || kLeastGain * (facts.instructions + scaling) < floats;
 }
 
 bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes) {

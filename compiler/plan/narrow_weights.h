@@ -9,9 +9,10 @@ namespace firn::plan {
 // Rows that one tile has, so that weights are widened once: of more, widening would cost more than it saves.
 inline constexpr int64_t kFewRows = 4;
 
-// Whether integers in blocks, [n, blocks, block], are multiplied by bytes faster than by floats, and i32 has
-// the sums of a block.
-bool gains_by_byte_rows(const Type& integers, const TargetInfo& target);
+// Whether integers in blocks, [n, blocks, block] of u4 or u8, are multiplied by bytes faster than by
+// floats, and i32 has the sums of a block. Few rows compare with integers that are widened for every
+// product, more with weights that are floats.
+bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target);
 
 // Whether a dot of few rows waits for its second operand, weights without batches, rather than for its
 // products.

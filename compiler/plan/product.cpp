@@ -72,12 +72,12 @@ bool has_fitting_pairs(const Instruction& contraction) {
   return true;
 }
 
-// Of integers in blocks and rows of bytes: the integers lie from 0 on, for that is what CPUs multiply by
-// signed bytes. Those of four bits are so small that pairs of products always fit 16 bits.
+// Of integers in blocks, from 0 on, and rows of bytes. Integers of four bits are so small that pairs of
+// products always fit 16 bits.
 Product product_of_byte_rows(const Instruction& blocked_dot, const TargetInfo& target) {
   Product product{ProductKind::Dot4, DType::I8, DType::U8, DType::I32};
   bool gains = narrow_dot4_facts(target).instructions < facts_of(product, target).instructions;
-  if (gains && blocked_dot.operand(1).dtype() == DType::I4) product.kind = ProductKind::Dot4Narrow;
+  if (gains && blocked_dot.operand(1).dtype() == DType::U4) product.kind = ProductKind::Dot4Narrow;
   return product;
 }
 
@@ -140,7 +140,7 @@ std::optional<Product> in_tile_matrices(const Product& product, const TargetInfo
 
 std::string check_product(const Product& product, const Instruction& contraction) {
   if (multiplies_byte_rows(contraction)) {
-    bool is_narrow = product.kind == ProductKind::Dot4Narrow && contraction.operand(1).dtype() == DType::I4;
+    bool is_narrow = product.kind == ProductKind::Dot4Narrow && contraction.operand(1).dtype() == DType::U4;
     ProductKind kind = is_narrow ? ProductKind::Dot4Narrow : ProductKind::Dot4;
     if (product == Product{kind, DType::I8, DType::U8, DType::I32}) return "";
     return "rows of bytes are multiplied four steps at a time, by integers from 0 on, in i32";

@@ -34,9 +34,9 @@ std::optional<KernelRoot> find_contraction(const Instruction& instruction) {
   if (!root.op) return std::nullopt;
   for (int i = 0; i < root.op->num_operands(); ++i) {
     Value operand = root.op->operand(i);
-    (i < 2    ? root.operands[i]
-     : i == 2 ? root.scales
-              : root.row_scales) = constant_of(is_alone ? operand : outside_of(instruction, operand));
+    Value* others[] = {&root.scales, &root.row_scales, &root.row_starts};
+    (i < 2 ? root.operands[i] : *others[i - 2]) =
+        constant_of(is_alone ? operand : outside_of(instruction, operand));
   }
   return root;
 }

@@ -12,7 +12,7 @@ struct KernelRoot {
   const Instruction* op = nullptr;
   // Outside of the fusion, and constants where they are known as such; a pooling's second one is within.
   Value operands[2];
-  Value scales = {}, row_scales = {}; // of a blocked dot, likewise
+  Value scales = {}, row_scales = {}, row_starts = {}; // of a blocked dot, likewise
 };
 
 // The dot, blocked dot or convolution of an instruction: itself, or that of a fusion with code per element

@@ -24,9 +24,9 @@ struct BlockedCase {
                 w = dims_text({columns, blocks, block});
     std::string numbers;
     for (int64_t i = 0; i < columns * blocks * block; ++i)
-      numbers += (i ? ", " : "") + std::to_string(i * 7 % 16 - 8);
+      numbers += (i ? ", " : "") + std::to_string(i * 7 % 16 - (byte_rows ? 0 : 8));
     std::string row_scales = "f32" + dims_text({rows, blocks}), rows_wide = dims_text({rows, blocks, block}),
-                others = byte_rows ? ", %rs" : "", wide_x = "f32" + dims_text({rows, blocks * block});
+                others = byte_rows ? ", %rs, %rt" : "", wide_x = "f32" + dims_text({rows, blocks * block});
     std::string widen = "%rw = convert %a {to = f32} : " + wide_x + "\n%rr = reshape %rw : f32" + rows_wide +
                         "\n%rb = broadcast_in_dim %n {dims = [0, 1]} : f32" + rows_wide +
                         "\n%rm = multiply %rr, %rb : f32" + rows_wide + "\n%xx = reshape %rm : " + wide_x +
@@ -34,10 +34,11 @@ struct BlockedCase {
     std::string planned = plan.empty() ? "" : ", plan = \"" + plan + "\"";
     std::string dot = "composite %x, %q, %s" + others + " {name = blocked_dot" + planned +
                       "} region(%a: " + x + ", %b: " + q + ", %c: " + s +
-                      (byte_rows ? ", %n: " + row_scales : "") + ") {\n" + (byte_rows ? widen : "") +
+                      (byte_rows ? ", %n: " + row_scales + ", %o: " + row_scales : "") + ") {\n" +
+                      (byte_rows ? widen : "") +
                       R"(
-        %d = convert %b {to = f32} : f32)" +
-                      w + R"(
+        %d0 = convert %b {to = f32} : f32)" +
+                      w + "\n" + as_summed(w) + R"(
         %e = convert %c {to = f32} : f32)" +
                       dims_text({columns, blocks}) + R"(
         %f = broadcast_in_dim %e {dims = [0, 1]} : f32)" +
@@ -54,8 +55,8 @@ struct BlockedCase {
       } : )" + y + "\n";
     if (has_epilogue)
       dot = "fusion %p, %q, %s, %t" + others + " {kind = contraction} region(%x: " + x + ", %q: " + q +
-            ", %s: " + s + ", %t: " + y + (byte_rows ? ", %rs: " + row_scales : "") + ") {\n%j = " + dot +
-            "%k = add %j, %t : " + y + "\nreturn %k } : " + y + "\n";
+            ", %s: " + s + ", %t: " + y + (byte_rows ? ", %rs: " + row_scales + ", %rt: " + row_scales : "") +
+            ") {\n%j = " + dot + "%k = add %j, %t : " + y + "\nreturn %k } : " + y + "\n";
     std::string main = has_epilogue ? "%p: " + x + ", %t: " + y : "%x: " + x;
     if (byte_rows) main += ", %rs: " + row_scales;
     if (!constant_scales) main += ", %s: " + s;
@@ -63,8 +64,30 @@ struct BlockedCase {
     for (int64_t i = 0; i < columns * blocks; ++i)
       parts += (i ? ", " : "") + std::to_string(static_cast<double>(i % 11 - 5) / 4);
     if (constant_scales) parts = "%s = constant [" + parts + "] : " + s + "\n";
-    return "module @m { func @main(" + main + ") -> (" + y + ") {\n%q = constant [" + numbers + "] : " + q +
-           "\n" + (constant_scales ? parts : "") + "%r = " + dot + "return %r } }";
+    // What integers from 0 on add to sums of blocks, taken away.
+    std::string starts =
+        "%sx = convert " + std::string(has_epilogue ? "%p" : "%x") + " {to = f32} : " + wide_x +
+        "\n%sw = reshape %sx : f32" + rows_wide + "\n%sz = constant [0] : f32[]\n%ss = reduce %sw, " +
+        "%sz {dims = [2]} region (%l: f32[], %m: f32[]) { %a = add %l, %m : f32[] return %a } : " +
+        row_scales + "\n%sd = constant [" + (integers == "u4" ? "-8" : "-128") +
+        "] : f32[]\n%se = broadcast_in_dim %sd {dims = []} : " + row_scales +
+        "\n%sf = multiply %ss, %se : " + row_scales + "\n%rt = multiply %sf, %rs : " + row_scales + "\n";
+    if (!byte_rows) starts.clear();
+    return "module @m { func @main(" + main + ") -> (" + y + ") {\n" + starts + "%q = constant [" + numbers +
+           "] : " + q + "\n" + (constant_scales ? parts : "") + "%r = " + dot + "return %r } }";
+  }
+
+  // %d of %d0: what stored integers stand for.
+  std::string as_summed(const std::string& w) const {
+    if (!byte_rows) return "%d = copy %d0 : f32" + w;
+    std::string moved = "%dz = constant [" + std::string(integers == "u4" ? "8" : "128") +
+                        "] : f32[]\n%dy = broadcast_in_dim %dz {dims = []} : f32" + w;
+    if (integers == "u8") return moved + "\n%d = subtract %d0, %dy : f32" + w;
+    std::string words = dims_text({columns, blocks, block / 8, 4, 2}),
+                steps = dims_text({columns, blocks, block / 8, 2, 4});
+    return moved + "\n%d1 = subtract %d0, %dy : f32" + w + "\n%d2 = reshape %d1 : f32" + words +
+           "\n%d3 = transpose %d2 {permutation = [0, 1, 2, 4, 3]} : f32" + steps +
+           "\n%d = reshape %d3 : f32" + w;
   }
 };
 
@@ -96,22 +119,22 @@ TEST_CASE("blocked dots of any extents", "[lower][blocked]") {
 }
 
 TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
-  for (const char* integers : {"i4", "i8"}) {
+  for (const char* integers : {"u4", "u8"}) {
     for (const char* scales : {"f32", "bf16"})
       expect_blocked({integers, scales, 2, 3, 32, 37, true, true, true});
-    for (int64_t rows : {1, 3, 5})
+    for (int64_t rows : {1, 3, 5, 19})
       for (int64_t blocks : {1, 4})
         for (int64_t columns : {1, 16, 33, 200})
           expect_blocked({integers, "f32", rows, blocks, 16, columns, false, true, true}, kNativeCpus);
     expect_blocked({integers, "f32", 1, 2, 256, 40, false, true, true}, kNativeCpus);
     expect_blocked({integers, "f32", 1, 2, 32, 19, true, /*constant_scales=*/false, true}, kNativeCpus);
   }
-  for (const char* integers : {"i4", "i8"})
+  for (const char* integers : {"u4", "u8"})
     expect_blocked({integers, "f32", 2, 3, 32, 300, false, true, true,
                     "direct product dot4 i8 u8 i32 tile 2x1 columns outermost column_streams 4"},
                    kNativeCpus);
   // Blocks that are no whole products are computed without.
-  expect_blocked({"i8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);
+  expect_blocked({"u8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);
 }
 
 TEST_CASE("words of integers are read as they are", "[lower][blocked]") {

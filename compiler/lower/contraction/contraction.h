@@ -90,12 +90,10 @@ struct ContractionSpec {
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       scales;
-  // Where those are sums of bytes: the scalar scale of a row's block, and how far the integers have been
-  // moved to multiply them as unsigned ones.
+  // Where those are sums of bytes: the scalar scale of a row's block, and what the scaled sum starts from.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
-                                 const std::vector<IntExpr>& k)>
-      row_scales;
-  int64_t moved_by = 0;
+                                 const std::vector<IntExpr>&k)>
+      row_scales, row_starts;
   // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
   // operand, a k group of all lanes a row.
   std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;

@@ -79,13 +79,16 @@ public:
 private:
   // Blocks of a row are one behind the other.
   void scale_rows(ContractionSpec& spec) const {
-    spec.row_scales = [code = *this](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
-      k.resize(code.g_.contract.size());
-      k.back() = 0;
-      return b.load({kernel::Scalar::F32, 1}, code.binding_.row_scales,
-                    floor_div(code.scalar_place(at, row, k), code.g_.contract[0].row_stride));
+    auto of_block = [code = *this](int buffer) {
+      return [code, buffer](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
+        k.resize(code.g_.contract.size());
+        k.back() = 0;
+        return b.load({kernel::Scalar::F32, 1}, buffer,
+                      floor_div(code.scalar_place(at, row, k), code.g_.contract[0].row_stride));
+      };
     };
-    spec.moved_by = g_.word_steps > 1 ? 8 : 128;
+    spec.row_scales = of_block(binding_.row_scales);
+    spec.row_starts = of_block(binding_.row_starts);
   }
 
   std::shared_ptr<const ContractionSpec> edge_columns(const ContractionSpec& whole) const {
@@ -119,21 +122,18 @@ private:
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
     // The step within a word: those of a blocked dot are neighbours.
-    return k.size() > g_.contract.size() ? place + k.back() : place;
+    return k.size() > g_.contract.size() ? place + k.back() * shape_.product.k_group() : place;
   }
 
   Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
-    if (g_.word_steps > 1 && shape_.product.k_group() > 1) {
-      std::vector<IntExpr> word(k.begin(), k.end() - 1);
-      return load_group_of_row(b, binding_.scalar, scalar_place(at, row, word),
-                               static_cast<int>(k.back().value()));
-    }
     IntExpr place = scalar_place(at, row, k);
     ScalarFactors factors;
     factors.buffer = binding_.scalar;
     factors.dtype = g_.rows.type.dtype;
-    factors.place = [&](int step) { return place + step * g_.contract.back().row_stride; };
-    factors.lie_together = g_.contract.back().row_stride == 1;
+    // Those of a word are neighbours.
+    IntExpr stride = g_.word_steps > 1 ? IntExpr(1) : g_.contract.back().row_stride;
+    factors.place = [&](int step) { return place + step * stride; };
+    factors.lie_together = stride == IntExpr(1);
     return load_factors(b, shape_, factors, k.back());
   }
 
@@ -157,11 +157,8 @@ private:
     if (g_.word_steps > 1)
       return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
                     packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
-    Register factors = load_packed_factors(b, shape_.product, binding_.vector,
-                                           packed_.index(packed_part(at), at, vector, k), lanes_);
-    if (binding_.row_scales < 0) return factors;
-    // From -128 on to 0 on.
-    return b.binary(kernel::OpKind::Xor, factors, b.constant_int(b.type(factors), 0x80808080));
+    return load_packed_factors(b, shape_.product, binding_.vector,
+                               packed_.index(packed_part(at), at, vector, k), lanes_);
   }
 
   Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {

@@ -65,7 +65,10 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
     PackedOperand scales = packed_scales(g, tile, root.scales.dtype());
     binding.scales_dtype = root.scales.dtype();
     binding.scales = maker.parameter(scale_place, scales.element, scales.elements(), false, "scales");
-    if (root.row_scales) binding.row_scales = maker.read(root.row_scales);
+    if (root.row_scales) {
+      binding.row_scales = maker.read(root.row_scales);
+      binding.row_starts = maker.read(root.row_starts);
+    }
   }
   if (part.count > 1)
     binding.partial = maker.parameter(sums.place, memory_scalar(plan.product.accumulator), sums.elements,

@@ -87,17 +87,10 @@ Register table_of_steps(Builder& b, int steps) {
   return b.cast(OpKind::SIToF, b.constant_lanes({Scalar::I32, count}, std::move(values)), Scalar::F32);
 }
 
-// Of two's complement, the sign alone differs from the number moved up by 8.
 Register group_of_words(Builder& b, Register words, int group) {
   auto splat = [&](int64_t bytes) { return b.constant_int(b.type(words), bytes); };
   if (group > 0) words = b.binary(OpKind::LShr, words, splat(4));
-  return b.binary(OpKind::Xor, b.binary(OpKind::And, words, splat(0x0f0f0f0f)), splat(0x08080808));
-}
-
-Register load_group_of_row(Builder& b, int buffer, const IntExpr& place, int group) {
-  Register bytes = b.load({Scalar::I8, 8}, buffer, place);
-  return b.cast(OpKind::Bitcast, b.shuffle(bytes, bytes, {group, group + 2, group + 4, group + 6}),
-                Scalar::I32);
+  return b.binary(OpKind::And, words, splat(0x0f0f0f0f));
 }
 
 Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {

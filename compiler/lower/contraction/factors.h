@@ -29,11 +29,9 @@ kernel::Register step_of_words(kernel::Builder& builder, kernel::Register words,
 // The floats that steps of such words may be, by their bits, in as many lanes.
 kernel::Register table_of_steps(kernel::Builder& builder, int steps);
 
-// Words of eight i4 hold two k groups of bytes: group 0 has the even steps, group 1 the odd ones. Those of a
-// group, moved up by 8 to lie from 0 on, as k groups of U8; and the same steps of a row, of eight bytes from
-// `place` on.
+// Words of eight u4 hold two k groups of bytes, one in the even places, one in the odd ones. Those of a
+// group.
 kernel::Register group_of_words(kernel::Builder& builder, kernel::Register words, int group);
-kernel::Register load_group_of_row(kernel::Builder& builder, int buffer, const IntExpr& place, int group);
 
 // Words of k groups as the factors that they hold; single factors as they are.
 kernel::Register unpacked_factors(kernel::Builder& builder, const plan::Product& product,

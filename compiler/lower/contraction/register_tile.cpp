@@ -128,8 +128,9 @@ private:
   std::vector<Register> emit_scaled(const TilePosition& position, int rows, int vectors, size_t level,
                                     std::vector<IntExpr>& k, std::vector<Register> acc) {
     is_scaled_ = true;
-    std::vector<Register> sums(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
-    if (spec_.row_scales) sums = starts_of_bytes(position, rows, vectors, k, acc.size());
+    kernel::MachineType type{spec_.row_scales ? kernel::Scalar::I32 : b_.type(acc[0]).scalar, groups_.lanes};
+    std::vector<Register> sums(acc.size(),
+                               spec_.row_scales ? b_.constant_int(type, 0) : b_.constant(type, 0));
     sums = emit_reduction(position, rows, vectors, level, k, std::move(sums));
     is_scaled_ = false;
     if (spec_.row_scales) scale_rows(position, rows, vectors, k, sums);
@@ -144,48 +145,20 @@ private:
     return acc;
   }
 
-  // What integers that have been moved add to the sums of a block, taken away beforehand: their distance
-  // times the row's sum. Of partial sums the first ones take it.
-  std::vector<Register> starts_of_bytes(const TilePosition& position, int rows, int vectors,
-                                        std::vector<IntExpr> k, size_t sums) {
-    constexpr int64_t kStraight = 8;
-    const plan::Product& product = spec_.shape.product;
-    kernel::MachineType type{kernel::Scalar::I32, groups_.lanes};
-    Register zero = b_.constant_int(type, 0),
-             distance =
-                 b_.constant_int({kernel::Scalar::I8, product.k_group() * groups_.lanes}, spec_.moved_by);
-    auto add = [&](const IntExpr& step, std::vector<Register> totals) {
-      k.back() = step;
-      for_each_factor(k, [&](int, const std::vector<IntExpr>& at) {
-        for (int row = 0; row < rows; ++row) {
-          Register& total = totals[static_cast<size_t>(row)];
-          total = multiply_add(b_, product, scalar_at(position, row, at), distance, total);
-        }
-      });
-      return totals;
-    };
-    std::vector<Register> totals(static_cast<size_t>(rows), zero), starts;
-    int64_t steps = whole_products();
-    if (steps > kStraight)
-      totals = b_.loop_carried(0, steps, 1, std::move(totals), add);
-    else
-      for (int64_t step = 0; step < steps; ++step) totals = add(step, std::move(totals));
-    for (size_t tile = 0; tile < std::max<size_t>(1, side_by_side_.size()); ++tile)
-      for (Register total : totals)
-        starts.insert(starts.end(), static_cast<size_t>(vectors), b_.binary(OpKind::ISub, zero, total));
-    starts.resize(sums, zero);
-    return starts;
-  }
-
-  // Sums of bytes in f32, by the scale of the row's block.
+  // Sums of bytes in f32, by the scale of the row's block, from its start on: of partial sums the first ones.
   void scale_rows(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
                   std::vector<Register>& sums) {
-    std::vector<Register> scales;
-    for (int row = 0; row < rows; ++row)
+    std::vector<Register> scales, starts;
+    for (int row = 0; row < rows; ++row) {
       scales.push_back(b_.splat(spec_.row_scales(b_, position, row, k), groups_.lanes));
+      starts.push_back(b_.splat(spec_.row_starts(b_, position, row, k), groups_.lanes));
+    }
     for (size_t i = 0; i < sums.size(); ++i) {
       size_t row = i / static_cast<size_t>(vectors) % static_cast<size_t>(rows);
-      sums[i] = b_.binary(OpKind::FMul, b_.cast(OpKind::SIToF, sums[i], kernel::Scalar::F32), scales[row]);
+      bool is_partial = side_by_side_.empty() && i >= static_cast<size_t>(rows * vectors);
+      Register sum = b_.cast(OpKind::SIToF, sums[i], kernel::Scalar::F32);
+      sums[i] =
+          is_partial ? b_.binary(OpKind::FMul, sum, scales[row]) : b_.fma(sum, scales[row], starts[row]);
     }
   }
 
