@@ -58,7 +58,8 @@ bool is_blocked_dot(const Instruction& instruction) {
   const Type &x = instruction.operand(0).type(), &integers = instruction.operand(1).type(),
              &scales = instruction.operand(2).type(), &result = instruction.type();
   for (const Type* type : {&x, &integers, &scales, &result})
-    if (!type->is_tensor() || !type->is_static() || !type->layout.is_plain()) return false;
+    if (!type->is_tensor() || !type->layout.is_plain()) return false;
+  if (!integers.is_static() || !scales.is_static()) return false;
   bool has_types = x.dtype == (are_bytes ? DType::I8 : DType::F32) && result.dtype == DType::F32 &&
                    (are_bytes ? distance_of(integers.dtype) > 0
                               : integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
@@ -69,7 +70,7 @@ bool is_blocked_dot(const Instruction& instruction) {
   row_blocks.dims.back() = integers.dims[1];
   for (int i = 3; i < instruction.num_operands(); ++i)
     if (!(instruction.operand(i).type() == row_blocks)) return false;
-  return x.dim(x.rank() - 1) == integers.dim(1) * integers.dim(2) && result.dims == wanted.dims &&
+  return x.dims.back() == Dim(integers.dim(1) * integers.dim(2)) && result.dims == wanted.dims &&
          scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
 }
 

@@ -20,6 +20,7 @@ namespace firn {
 // The composite `blocked_dot`: x [..., blocks * block] in f32, integers [n, blocks, block], scales of a float
 // dtype [n, blocks]; the result is f32 [..., n]. Its body multiplies by the weights that these stand for.
 // With `row_scales` and `row_starts`, f32 [..., blocks], x is i8; the body has no need of the latter.
+// Rows may vary.
 Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales = {},
                        Value row_starts = {});
 

@@ -133,7 +133,7 @@ bool bytes_suffice(const Instruction& dot) {
 }
 
 Value keep_narrow(Instruction& dot, const PassOptions& options) {
-  if (options.strict_math || !dot.is(Opcode::Dot) || !dot.type().is_tensor() || !dot.type().is_static() ||
+  if (options.strict_math || !dot.is(Opcode::Dot) || !dot.type().is_tensor() || !has_bounds(dot.type()) ||
       dot.type().dtype != DType::F32 || dot.operand(0).dtype() != DType::F32)
     return {};
   Value x = dot.operand(0);
@@ -142,8 +142,8 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
                attributes.ints("rhs_contract") == std::vector<int64_t>{1} &&
                attributes.ints("lhs_contract") == std::vector<int64_t>{x.rank() - 1};
   auto weights = plain ? narrow_weights(dot.operand(1)) : std::nullopt;
-  if (!weights) return {};
-  bool has_few_rows = x.type().num_elements() <= plan::kFewRows * x.dim(x.rank() - 1);
+  if (!weights || !has_bounds(x.type()) || !x.type().dims.back().is_static()) return {};
+  bool has_few_rows = x.type().is_static() && x.type().num_elements() <= plan::kFewRows * x.dim(x.rank() - 1);
   GraphBuilder builder(*dot.parent(), &dot);
   if (!weights->in_blocks) return has_few_rows ? by_columns(builder, x, *weights, dot.type()) : Value();
   Type integers = weights->integers.type();

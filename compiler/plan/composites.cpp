@@ -34,7 +34,7 @@ bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
 
 // Whether register tiles cover a blocked dot: its blocks are whole words, and of bytes whole products.
 bool has_tiles(const Instruction& instruction) {
-  if (!is_blocked_dot(instruction) || instruction.type().num_elements() == 0) return false;
+  if (!is_blocked_dot(instruction) || instruction.type().at_bound().num_elements() == 0) return false;
   const Type& integers = instruction.operand(1).type();
   int64_t steps = has_byte_rows(instruction) ? k_group_of(ProductKind::Dot4) : 1;
   return has_whole_words(integers.dim(2), integers.dtype) && integers.dim(2) % steps == 0 &&

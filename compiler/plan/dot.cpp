@@ -169,7 +169,8 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
                                                   const Product& product) {
   const Type &x = dot.operand(0).type(), &integers = dot.operand(1).type();
   int64_t blocks = integers.dim(1), block = integers.dim(2);
-  bool is_empty = dot.type().num_elements() == 0 || blocks == 0;
+  int64_t results = dot.type().at_bound().num_elements();
+  bool is_empty = results == 0 || blocks == 0;
   if (!result.layout.is_plain() || is_empty || !has_whole_words(block, integers.dtype)) return std::nullopt;
   DotGeometry g;
   g.in_blocks = true;
@@ -188,7 +189,7 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   g.set_shape(product);
   // Words are taken as they are, whatever steps a product takes.
   if (g.word_steps > 1) g.shape.lane_bytes = 4, g.shape.k.back().extent = words, g.shape.k_tail = 0;
-  g.flops = 2 * dot.type().num_elements() * blocks * block;
+  g.flops = 2 * results * blocks * block;
   return g;
 }
 

@@ -16,17 +16,22 @@ struct BlockedCase {
   int64_t rows, blocks, block, columns;
   bool has_epilogue = false, constant_scales = true, byte_rows = false;
   std::string plan = {};
+  bool rows_vary = false; // up to `rows`, from 0 on
+
+  std::string rows_text(const std::vector<int64_t>& rest) const {
+    return "[" + (rows_vary ? "n" : std::to_string(rows)) + "," + dims_text(rest).substr(1);
+  }
 
   std::string text() const {
-    std::string x = (byte_rows ? "i8" : "f32") + dims_text({rows, blocks * block}),
-                y = "f32" + dims_text({rows, columns});
+    std::string x = (byte_rows ? "i8" : "f32") + rows_text({blocks * block}),
+                y = "f32" + rows_text({columns});
     std::string q = integers + dims_text({columns, blocks, block}), s = scales + dims_text({columns, blocks}),
                 w = dims_text({columns, blocks, block});
     std::string numbers;
     for (int64_t i = 0; i < columns * blocks * block; ++i)
       numbers += (i ? ", " : "") + std::to_string(i * 7 % 16 - (byte_rows ? 0 : 8));
-    std::string row_scales = "f32" + dims_text({rows, blocks}), rows_wide = dims_text({rows, blocks, block}),
-                others = byte_rows ? ", %rs, %rt" : "", wide_x = "f32" + dims_text({rows, blocks * block});
+    std::string row_scales = "f32" + rows_text({blocks}), rows_wide = rows_text({blocks, block}),
+                others = byte_rows ? ", %rs, %rt" : "", wide_x = "f32" + rows_text({blocks * block});
     std::string widen = "%rw = convert %a {to = f32} : " + wide_x + "\n%rr = reshape %rw : f32" + rows_wide +
                         "\n%rb = broadcast_in_dim %n {dims = [0, 1]} : f32" + rows_wide +
                         "\n%rm = multiply %rr, %rb : f32" + rows_wide + "\n%xx = reshape %rm : " + wide_x +
@@ -73,8 +78,9 @@ struct BlockedCase {
         "] : f32[]\n%se = broadcast_in_dim %sd {dims = []} : " + row_scales +
         "\n%sf = multiply %ss, %se : " + row_scales + "\n%rt = multiply %sf, %rs : " + row_scales + "\n";
     if (!byte_rows) starts.clear();
-    return "module @m { func @main(" + main + ") -> (" + y + ") {\n" + starts + "%q = constant [" + numbers +
-           "] : " + q + "\n" + (constant_scales ? parts : "") + "%r = " + dot + "return %r } }";
+    return "module @m { " + (rows_vary ? "symbol n in [0, " + std::to_string(rows) + "] " : "") +
+           "func @main(" + main + ") -> (" + y + ") {\n" + starts + "%q = constant [" + numbers + "] : " + q +
+           "\n" + (constant_scales ? parts : "") + "%r = " + dot + "return %r } }";
   }
 
   // %d of %d0: what stored integers stand for.
@@ -135,6 +141,24 @@ TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
                    kNativeCpus);
   // Blocks that are no whole products are computed without.
   expect_blocked({"u8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);
+}
+
+TEST_CASE("rows of bytes of blocked dots vary", "[lower][blocked][extents]") {
+  for (const char* integers : {"u4", "u8"})
+    for (int64_t columns : {33, 200})
+      for (bool has_epilogue : {false, true}) {
+        BlockedCase c{integers, "f32", 19, 3, 32, columns, has_epilogue, true, true};
+        c.rows_vary = true;
+        LoweredOptions options;
+        options.tolerance = 1e-5;
+        options.ranges = {{has_epilogue ? "p" : "x", range_of("i8")}};
+        for (int64_t n : {0, 1, 2, 5, 8, 18, 19}) options.extents.push_back({{"n", n}});
+        for (Placement placement : {Placement::AtEnd, Placement::AtStart}) {
+          options.placement = placement;
+          options.cpus = kNativeCpus;
+          expect_lowered_module(c.text(), options);
+        }
+      }
 }
 
 TEST_CASE("words of integers are read as they are", "[lower][blocked]") {
