@@ -68,8 +68,10 @@ bool is_blocked_dot(const Instruction& instruction) {
   Type wanted = x, row_blocks = Type::tensor(DType::F32, x.dims);
   wanted.dims.back() = integers.dims[0];
   row_blocks.dims.back() = integers.dims[1];
-  for (int i = 3; i < instruction.num_operands(); ++i)
+  for (int i = 3; i < instruction.num_operands(); ++i) {
+    row_blocks.dtype = i == 3 ? DType::F32 : DType::I32;
     if (!(instruction.operand(i).type() == row_blocks)) return false;
+  }
   return x.dims.back() == Dim(integers.dim(1) * integers.dim(2)) && result.dims == wanted.dims &&
          scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
 }

@@ -5,9 +5,9 @@
 // With rows of bytes, x in the same blocks, each block of a row has a scale too, row_scale[..., b], and
 // integers are stored as CPUs multiply them by bytes, from 0 on: larger than those above by 8 of u4, 128 of
 // u8. What that adds to a block is the same for all columns, and its opposite is given beside the scale, so
-// that no kernel sums rows:
+// that no kernel sums rows and sums of blocks are exact:
 //
-//   row_start[..., b] = -distance * row_scale[..., b] * (sum over i of x[..., b * block + i])
+//   row_start[..., b] = -distance * (sum over i of x[..., b * block + i])
 //
 // Of eight u4 the even ones are the first four steps, the odd ones the last four: a word's even and odd four
 // bits are the steps of one product each.
@@ -19,7 +19,7 @@ namespace firn {
 
 // The composite `blocked_dot`: x [..., blocks * block] in f32, integers [n, blocks, block], scales of a float
 // dtype [n, blocks]; the result is f32 [..., n]. Its body multiplies by the weights that these stand for.
-// With `row_scales` and `row_starts`, f32 [..., blocks], x is i8; the body has no need of the latter.
+// With `row_scales` and `row_starts`, f32 and i32 [..., blocks], x is i8; the body has no need of the latter.
 // Rows may vary.
 Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales = {},
                        Value row_starts = {});

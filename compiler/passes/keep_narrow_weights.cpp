@@ -26,6 +26,7 @@
 #include "compiler/plan/narrow_weights.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace firn {
 namespace {
@@ -96,9 +97,9 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   dims.push_back(Dim(steps / blocks));
   Value wide = b.reshape(x, dims);
   Value largest = b.reduce(Opcode::Maximum, b.unary(Opcode::Abs, wide), {last}, /*keep_dims=*/false);
-  Value zero = b.splat_like(largest, 0);
+  // Finite where the largest is 0 or nearly so: products with it stay within bytes.
   Value inverse = b.op(Opcode::Divide, {b.splat_like(largest, kLargest), largest});
-  inverse = b.op(Opcode::Select, {b.compare("eq", largest, zero), zero, inverse});
+  inverse = b.op(Opcode::Minimum, {inverse, b.splat_like(largest, std::numeric_limits<float>::max())});
   std::vector<int64_t> all;
   for (int64_t d = 0; d < last; ++d) all.push_back(d);
   Value scaled = b.op(Opcode::Multiply, {wide, make_broadcast(b, inverse, wide.type(), all)});
@@ -106,8 +107,7 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   Value scales = b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)});
   Value sums = b.reduce(Opcode::Add, rounded, {last}, /*keep_dims=*/false);
   sums = b.op(Opcode::Multiply, {sums, b.splat_like(sums, -static_cast<double>(distance_of(integers)))});
-  return {b.reshape(b.convert(rounded, DType::I8), x.type().dims), scales,
-          b.op(Opcode::Multiply, {sums, scales})};
+  return {b.reshape(b.convert(rounded, DType::I8), x.type().dims), scales, b.convert(sums, DType::I32)};
 }
 
 // What integers are stored in, whose rows are bytes or floats.

@@ -30,8 +30,9 @@ struct BlockedCase {
     std::string numbers;
     for (int64_t i = 0; i < columns * blocks * block; ++i)
       numbers += (i ? ", " : "") + std::to_string(i * 7 % 16 - (byte_rows ? 0 : 8));
-    std::string row_scales = "f32" + rows_text({blocks}), rows_wide = rows_text({blocks, block}),
-                others = byte_rows ? ", %rs, %rt" : "", wide_x = "f32" + rows_text({blocks * block});
+    std::string row_scales = "f32" + rows_text({blocks}), row_starts = "i32" + rows_text({blocks}),
+                rows_wide = rows_text({blocks, block}), others = byte_rows ? ", %rs, %rt" : "",
+                wide_x = "f32" + rows_text({blocks * block});
     std::string widen = "%rw = convert %a {to = f32} : " + wide_x + "\n%rr = reshape %rw : f32" + rows_wide +
                         "\n%rb = broadcast_in_dim %n {dims = [0, 1]} : f32" + rows_wide +
                         "\n%rm = multiply %rr, %rb : f32" + rows_wide + "\n%xx = reshape %rm : " + wide_x +
@@ -39,7 +40,7 @@ struct BlockedCase {
     std::string planned = plan.empty() ? "" : ", plan = \"" + plan + "\"";
     std::string dot = "composite %x, %q, %s" + others + " {name = blocked_dot" + planned +
                       "} region(%a: " + x + ", %b: " + q + ", %c: " + s +
-                      (byte_rows ? ", %n: " + row_scales + ", %o: " + row_scales : "") + ") {\n" +
+                      (byte_rows ? ", %n: " + row_scales + ", %o: " + row_starts : "") + ") {\n" +
                       (byte_rows ? widen : "") +
                       R"(
         %d0 = convert %b {to = f32} : f32)" +
@@ -60,7 +61,7 @@ struct BlockedCase {
       } : )" + y + "\n";
     if (has_epilogue)
       dot = "fusion %p, %q, %s, %t" + others + " {kind = contraction} region(%x: " + x + ", %q: " + q +
-            ", %s: " + s + ", %t: " + y + (byte_rows ? ", %rs: " + row_scales + ", %rt: " + row_scales : "") +
+            ", %s: " + s + ", %t: " + y + (byte_rows ? ", %rs: " + row_scales + ", %rt: " + row_starts : "") +
             ") {\n%j = " + dot + "%k = add %j, %t : " + y + "\nreturn %k } : " + y + "\n";
     std::string main = has_epilogue ? "%p: " + x + ", %t: " + y : "%x: " + x;
     if (byte_rows) main += ", %rs: " + row_scales;
@@ -76,7 +77,7 @@ struct BlockedCase {
         "%sz {dims = [2]} region (%l: f32[], %m: f32[]) { %a = add %l, %m : f32[] return %a } : " +
         row_scales + "\n%sd = constant [" + (integers == "u4" ? "-8" : "-128") +
         "] : f32[]\n%se = broadcast_in_dim %sd {dims = []} : " + row_scales +
-        "\n%sf = multiply %ss, %se : " + row_scales + "\n%rt = multiply %sf, %rs : " + row_scales + "\n";
+        "\n%sf = multiply %ss, %se : " + row_scales + "\n%rt = convert %sf {to = i32} : " + row_starts + "\n";
     if (!byte_rows) starts.clear();
     return "module @m { " + (rows_vary ? "symbol n in [0, " + std::to_string(rows) + "] " : "") +
            "func @main(" + main + ") -> (" + y + ") {\n" + starts + "%q = constant [" + numbers + "] : " + q +

@@ -90,7 +90,7 @@ struct ContractionSpec {
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       scales;
-  // Where those are sums of bytes: the scalar scale of a row's block, and what the scaled sum starts from.
+  // Where those are sums of bytes: the scalar scale of a row's block, and what its sum starts from.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
                                  const std::vector<IntExpr>&k)>
       row_scales, row_starts;

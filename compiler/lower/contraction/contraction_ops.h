@@ -22,7 +22,7 @@ struct ContractionBinding {
   int partial = -1;                          // sums between parts of the reduction
   int scales = -1;                           // of blocks, of such elements
   DType scales_dtype = DType::F32;
-  int row_scales = -1, row_starts = -1; // of blocks of rows of bytes, f32
+  int row_scales = -1, row_starts = -1; // of blocks of rows of bytes, f32 and i32
   Type result_type;                     // of what is stored
   // Set if the contraction computes the phases of a transposed convolution.
   std::shared_ptr<const plan::PolyphaseConvolution> polyphase;

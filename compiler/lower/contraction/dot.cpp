@@ -79,16 +79,16 @@ public:
 private:
   // Blocks of a row are one behind the other.
   void scale_rows(ContractionSpec& spec) const {
-    auto of_block = [code = *this](int buffer) {
-      return [code, buffer](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
+    auto of_block = [code = *this](int buffer, kernel::Scalar type) {
+      return [code, buffer, type](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
         k.resize(code.g_.contract.size());
         k.back() = 0;
-        return b.load({kernel::Scalar::F32, 1}, buffer,
+        return b.load({type, 1}, buffer,
                       floor_div(code.scalar_place(at, row, k), code.g_.contract[0].row_stride));
       };
     };
-    spec.row_scales = of_block(binding_.row_scales);
-    spec.row_starts = of_block(binding_.row_starts);
+    spec.row_scales = of_block(binding_.row_scales, kernel::Scalar::F32);
+    spec.row_starts = of_block(binding_.row_starts, kernel::Scalar::I32);
   }
 
   std::shared_ptr<const ContractionSpec> edge_columns(const ContractionSpec& whole) const {

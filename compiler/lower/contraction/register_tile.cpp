@@ -128,9 +128,8 @@ private:
   std::vector<Register> emit_scaled(const TilePosition& position, int rows, int vectors, size_t level,
                                     std::vector<IntExpr>& k, std::vector<Register> acc) {
     is_scaled_ = true;
-    kernel::MachineType type{spec_.row_scales ? kernel::Scalar::I32 : b_.type(acc[0]).scalar, groups_.lanes};
-    std::vector<Register> sums(acc.size(),
-                               spec_.row_scales ? b_.constant_int(type, 0) : b_.constant(type, 0));
+    std::vector<Register> sums(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
+    if (spec_.row_scales) sums = starts_of_bytes(position, rows, vectors, k, acc.size());
     sums = emit_reduction(position, rows, vectors, level, k, std::move(sums));
     is_scaled_ = false;
     if (spec_.row_scales) scale_rows(position, rows, vectors, k, sums);
@@ -145,20 +144,28 @@ private:
     return acc;
   }
 
-  // Sums of bytes in f32, by the scale of the row's block, from its start on: of partial sums the first ones.
+  // Of partial sums the first ones start where the row's block does.
+  std::vector<Register> starts_of_bytes(const TilePosition& position, int rows, int vectors,
+                                        const std::vector<IntExpr>& k, size_t sums) {
+    std::vector<Register> starts;
+    for (size_t tile = 0; tile < std::max<size_t>(1, side_by_side_.size()); ++tile)
+      for (int row = 0; row < rows; ++row) {
+        Register start = b_.splat(spec_.row_starts(b_, position, row, k), groups_.lanes);
+        starts.insert(starts.end(), static_cast<size_t>(vectors), start);
+      }
+    starts.resize(sums, b_.constant_int({kernel::Scalar::I32, groups_.lanes}, 0));
+    return starts;
+  }
+
+  // Sums of bytes in f32, by the scale of the row's block.
   void scale_rows(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
                   std::vector<Register>& sums) {
-    std::vector<Register> scales, starts;
-    for (int row = 0; row < rows; ++row) {
+    std::vector<Register> scales;
+    for (int row = 0; row < rows; ++row)
       scales.push_back(b_.splat(spec_.row_scales(b_, position, row, k), groups_.lanes));
-      starts.push_back(b_.splat(spec_.row_starts(b_, position, row, k), groups_.lanes));
-    }
     for (size_t i = 0; i < sums.size(); ++i) {
       size_t row = i / static_cast<size_t>(vectors) % static_cast<size_t>(rows);
-      bool is_partial = side_by_side_.empty() && i >= static_cast<size_t>(rows * vectors);
-      Register sum = b_.cast(OpKind::SIToF, sums[i], kernel::Scalar::F32);
-      sums[i] =
-          is_partial ? b_.binary(OpKind::FMul, sum, scales[row]) : b_.fma(sum, scales[row], starts[row]);
+      sums[i] = b_.binary(OpKind::FMul, b_.cast(OpKind::SIToF, sums[i], kernel::Scalar::F32), scales[row]);
     }
   }
 
