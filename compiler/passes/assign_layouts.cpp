@@ -60,6 +60,7 @@ public:
     if (move_reshapes_past_transposes(region_,
                                       [this](const Instruction& i) { return blocked_.count(&i) > 0; }))
       decide();
+    sizes_ = channels_per_block(blocked_, block_, options_);
     std::vector<Instruction*> all = region_.snapshot();
     for (Instruction* instruction : all)
       if (!instruction->is(Opcode::Constant) && !instruction->is(Opcode::Parameter)) assign(*instruction);
@@ -86,7 +87,6 @@ private:
     for (Instruction* instruction : region_.snapshot())
       if (wants_block(*instruction)) blocked_.insert(instruction);
     leave_plain(region_, blocked_);
-    sizes_ = channels_per_block(blocked_, block_, options_);
   }
 
   bool wants_block(const Instruction& instruction) const {
@@ -280,12 +280,13 @@ private:
 
   // Makes a value in blocks of what it is made of, where that is less to convert and nobody wants it plain.
   bool make_blocked(Instruction& instruction, int block) {
-    if (instruction.users().size() != 1 || contains_result(region_, instruction) || !can_follow(instruction))
+    if (block != block_ || instruction.users().size() != 1 || contains_result(region_, instruction) ||
+        !can_follow(instruction))
       return false;
     if (!enlarges(instruction) && !instruction.is(Opcode::Concatenate)) return false;
     int64_t cost = 0;
     for (Value operand : tensor_operands(instruction)) cost += conversion_cost(operand);
-    if (block != block_ || cost >= most_elements(instruction.type())) return false;
+    if (cost >= most_elements(instruction.type())) return false;
     blocked_.insert(&instruction);
     sizes_[&instruction] = block;
     assign(instruction);

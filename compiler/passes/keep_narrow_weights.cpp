@@ -110,12 +110,6 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   return {b.reshape(b.convert(rounded, DType::I8), x.type().dims), scales, b.convert(sums, DType::I32)};
 }
 
-// What integers are stored in, whose rows are bytes or floats.
-DType stored_dtype(const Literal& integers, bool are_bytes) {
-  if (fit_four_bits(integers)) return are_bytes ? DType::U4 : DType::I4;
-  return are_bytes ? DType::U8 : DType::I8;
-}
-
 Value by_blocks(GraphBuilder& builder, Value x, const NarrowWeights& weights, DType dtype) {
   const Instruction& constant = *weights.integers.def;
   builder.set_location(constant.location());
@@ -149,11 +143,13 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
   Type integers = weights->integers.type();
   const Literal& literal = *weights->integers.def->literal();
   if (integers.dtype != DType::I8 || integers.num_elements() == 0) return {};
-  if (literal.is_opaque()) return has_few_rows ? by_blocks(builder, x, *weights, DType::I8) : Value();
-  integers.dtype = stored_dtype(literal, /*are_bytes=*/true);
+  if (!has_few_rows && (literal.is_opaque() || !bytes_suffice(dot))) return {};
+  if (literal.is_opaque()) return by_blocks(builder, x, *weights, DType::I8);
+  bool is_short = fit_four_bits(literal);
+  integers.dtype = is_short ? DType::U4 : DType::U8;
   if (bytes_suffice(dot) && plan::gains_by_byte_rows(integers, has_few_rows, *options.target))
     return by_blocks(builder, x, *weights, integers.dtype);
-  return has_few_rows ? by_blocks(builder, x, *weights, stored_dtype(literal, false)) : Value();
+  return has_few_rows ? by_blocks(builder, x, *weights, is_short ? DType::I4 : DType::I8) : Value();
 }
 
 } // namespace

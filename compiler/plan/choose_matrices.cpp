@@ -31,11 +31,12 @@ double copied_cycles(const ConvolutionGeometry& g, ImageCopy copy, const Product
   return elements * (run > 1 ? kRunCycles / run : kElementCycles) + cycles_of(copied.shape, product, target);
 }
 
-// Windows are copied many times: where that leaves the second cache level the products wait for it.
-bool is_too_large(const ConvolutionGeometry& g, ImageCopy copy, const TargetInfo& target) {
-  if (copy != ImageCopy::Windows) return false;
-  auto bytes = static_cast<int64_t>(g.over(copy).input.byte_size());
-  return g.filter_size == 1 || bytes > share_of(target.l2_bytes, cache_share::kHandedOn);
+// Windows of several positions are copied as many times: where that leaves the second cache level the
+// products wait for it. One position's are rows.
+bool may_pay(const ConvolutionGeometry& g, ImageCopy copy, const TargetInfo& target) {
+  if (copy != ImageCopy::Windows) return true;
+  return g.filter_size > 1 && static_cast<int64_t>(g.over(copy).input.byte_size()) <=
+                                  share_of(target.l2_bytes, cache_share::kHandedOn);
 }
 
 } // namespace
@@ -78,7 +79,7 @@ MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& produc
   double there = lacks_for_matrices(g).empty() ? cycles_of(g.shape, product, target) : INFINITY;
   MatrixChoice choice{there, ImageCopy::None};
   for (ImageCopy copy : {ImageCopy::Rows, ImageCopy::Windows}) {
-    if (!lacks_for_copy(g, copy).empty() || is_too_large(g, copy, target)) continue;
+    if (!lacks_for_copy(g, copy).empty() || !may_pay(g, copy, target)) continue;
     double copied = copied_cycles(g, copy, product, run_of(g), target);
     if (copied < choice.cycles) choice = {copied, copy};
   }
@@ -86,7 +87,7 @@ MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& produc
 }
 
 int channels_of_row(const Instruction& convolution, const TargetInfo& target, bool strict) {
-  if (convolution.attributes().integer("groups", 1) > 1) return 0;
+  if (!target.has_tile_matrices || convolution.attributes().integer("groups", 1) > 1) return 0;
   std::optional<Product> product = choose_product(convolution, target, strict);
   if (product) product = in_tile_matrices(*product, target, strict);
   if (!product) return 0;

@@ -85,12 +85,12 @@ std::string DotCase::text() const {
 std::string ConvolutionCase::text(const std::string& cpu) const {
   size_t space = std::min(cpu.find(' '), cpu.size());
   int lanes = target_of("", cpu.substr(0, space)).channel_block();
-  std::string block = ":1x" + std::to_string(this->block > 0 ? this->block : lanes);
+  std::string blocks = ":1x" + std::to_string(block > 0 ? block : lanes);
   std::string in = types.lhs + dims_text({2, channels, 6, 9}),
               w = types.rhs + dims_text({filters, channels / groups, window, window}),
               out = types.result + dims_text({2, filters, out_high, out_wide});
-  std::string laid_in = in + (layout == Blocked ? "{0,1,2,3" + block + "}" : ""),
-              laid_out = out + (layout == Blocked ? "{0,1,2,3" + block + "}" : "");
+  std::string laid_in = in + (layout == Blocked ? "{0,1,2,3" + blocks + "}" : ""),
+              laid_out = out + (layout == Blocked ? "{0,1,2,3" + blocks + "}" : "");
   std::string given = layout == ChannelsLast ? types.lhs + dims_text({2, 6, 9, channels}) : in;
   int64_t count = filters * channels / groups * window * window;
   std::string copy = layout == Blocked ? "%i = copy %x : " + laid_in

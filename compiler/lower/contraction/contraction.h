@@ -92,8 +92,9 @@ struct ContractionSpec {
       scales;
   // Where those are sums of bytes: the scalar scale of a row's block, and what its sum starts from.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
-                                 const std::vector<IntExpr>&k)>
-      row_scales, row_starts;
+                                 const std::vector<IntExpr>& k)>
+      row_scales;
+  decltype(row_scales) row_starts;
   // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
   // operand, a k group of all lanes a row.
   std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;

@@ -1,6 +1,6 @@
 // Planned convolutions as kernels: by tiles directly, and by Winograd's algorithm.
 #include "compiler/lower/convolution/convolution.h"
-#include "compiler/lower/convolution/packed_rows.h"
+#include "compiler/lower/convolution/image_copy.h"
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
 

@@ -1,6 +1,6 @@
 // Positions one after the other, an item a line of the image, or what one result reads; of each the channels,
 // as many at a time as lie side by side.
-#include "compiler/lower/convolution/packed_rows.h"
+#include "compiler/lower/convolution/image_copy.h"
 
 #include "compiler/lower/element/element_access.h"
 
