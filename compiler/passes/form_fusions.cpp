@@ -335,7 +335,7 @@ private:
     std::vector<Pending> pending;
     for (Instruction* member : group) pending.push_back({member, false});
     // A producer that is used elsewhere in the group is judged again when that user has joined.
-    for (size_t i = 0; i < pending.size() && group.size() < kMaximumMembers; ++i) {
+    for (size_t i = 0; i < pending.size(); ++i) {
       auto [member, repeated] = pending[i];
       if (member == first && !takes_inputs) continue;
       if (member->is(Opcode::Gather)) continue; // reads its operands at computed places: from memory
@@ -344,6 +344,7 @@ private:
       for (Value operand : member->operands()) {
         Instruction* producer = operand.def;
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
+        if (group.size() >= kMaximumMembers && !is_small_broadcast(*producer)) continue;
         if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
         // Sums in registers leave none for loops over what is gathered where extents vary.
         if (!takes_inputs && producer->is(Opcode::Gather) && !producer->type().is_static()) continue;
