@@ -41,6 +41,11 @@ Value simplify_subtract(Rule& r) {
   if (x == y && r.on_integers()) return r.splat(0); // x - x = 0, not for inf
   if (Instruction* negate = defined_by(y, Opcode::Negate))
     return r.op(Opcode::Add, {x, negate->operand(0)}); // x - (-y) = x + y
+  // (x - a) - b = x - (a + b)
+  if (Instruction* inner = defined_by(x, Opcode::Subtract);
+      inner && splat && (x.dtype() == DType::I32 || x.dtype() == DType::I64))
+    if (auto first = splat_value(inner->operand(1)); first && std::abs(*first + *splat) <= INT32_MAX)
+      return r.op(Opcode::Subtract, {inner->operand(0), r.splat(*first + *splat)});
   // 0 - x = -x; 0 - 0 = 0 becomes -0.
   if (is_splat_of(x, 0) && (r.on_integers() || !r.options.strict_math)) return r.op(Opcode::Negate, {y});
   return {};

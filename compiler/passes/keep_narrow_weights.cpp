@@ -47,7 +47,7 @@ std::optional<NarrowWeights> narrow_weights(Value weights) {
   bool reshaped = weights.def->is(Opcode::Reshape);
   auto value = dequantized(reshaped ? weights.def->operand(0) : weights);
   if (!value || value->zero_point || value->shift != 0 || !value->scale || weights.rank() != 2 ||
-      !value->integers.def->is(Opcode::Constant))
+      !value->integers.def->is(Opcode::Constant) || bit_width(value->integers.dtype()) != 8)
     return std::nullopt;
   const Type& type = value->integers.type();
   if (!reshaped) {

@@ -2,7 +2,6 @@
 #include "compiler/passes/quantized_values.h"
 
 #include "compiler/graph/producers.h"
-#include "compiler/plan/byte_values.h"
 #include "compiler/support/whole_number.h"
 
 #include <algorithm>
@@ -42,10 +41,16 @@ Value shifted_zero_point(GraphBuilder& builder, const Dequantized& like, const T
                          : builder.op(Opcode::Add, {zero_point, make_splat(builder, type, shift)});
 }
 
-std::optional<Centered> centered_bytes(Value value, Value zero_point) {
-  if (!value || !plan::is_byte(value)) return std::nullopt;
-  if (auto shifted = shifted_bytes(value)) return Centered{shifted->bytes, zero_point, shifted->shift};
+std::optional<Centered> centered_on(Value value, Value zero_point) {
+  if (!value || !value.type().is_tensor() || !is_quantised(value.dtype())) return std::nullopt;
+  if (auto found = shifted(value)) return Centered{found->integers, zero_point, found->shift};
   return Centered{value, zero_point, 0};
+}
+
+// Turns the top bit over.
+Value with_other_sign(GraphBuilder& builder, Value integers) {
+  double top = integers.dtype() == DType::I16 ? -32768 : 128;
+  return builder.op(Opcode::Xor, {integers, builder.splat_like(integers, top)});
 }
 
 } // namespace
@@ -63,19 +68,24 @@ Value signed_around_zero(GraphBuilder& builder, const Dequantized& value) {
   return builder.constant(std::move(centered));
 }
 
-std::optional<ShiftedBytes> shifted_bytes(Value value) {
-  if (!value.def->is(Opcode::Convert) || value.dtype() != DType::I8 ||
-      value.def->operand(0).dtype() != DType::U8)
-    return std::nullopt;
-  Value bytes = value.def->operand(0);
-  if (bytes.def->is(Opcode::Xor) && is_splat_of(bytes.def->operand(1), 128))
-    return ShiftedBytes{bytes.def->operand(0), 128};
-  return ShiftedBytes{bytes, 0};
+bool is_quantised(DType dtype) {
+  return is_integer(dtype) && (bit_width(dtype) == 8 || bit_width(dtype) == 16);
 }
 
-Value shift_like(GraphBuilder& builder, Value bytes, const ShiftedBytes& like) {
-  if (like.shift != 0) bytes = builder.op(Opcode::Xor, {bytes, builder.splat_like(bytes, 128)});
-  return builder.convert(bytes, DType::I8);
+std::optional<Shifted> shifted(Value value) {
+  if (!value.def->is(Opcode::Convert)) return std::nullopt;
+  Value from = value.def->operand(0);
+  bool are_bytes = value.dtype() == DType::I8 && from.dtype() == DType::U8,
+       are_wide = value.dtype() == DType::U16 && from.dtype() == DType::I16;
+  if (!are_bytes && !are_wide) return std::nullopt;
+  if (from.def->is(Opcode::Xor) && is_splat_of(from.def->operand(1), are_bytes ? 128 : -32768))
+    return Shifted{from.def->operand(0), are_bytes ? 128 : -32768};
+  return are_bytes ? std::optional(Shifted{from, 0}) : std::nullopt;
+}
+
+Value shift_like(GraphBuilder& builder, Value integers, const Shifted& like) {
+  DType to = integers.dtype() == DType::I16 ? DType::U16 : DType::I8;
+  return builder.convert(like.shift != 0 ? with_other_sign(builder, integers) : integers, to);
 }
 
 std::optional<Centered> centered(Value value) {
@@ -83,14 +93,14 @@ std::optional<Centered> centered(Value value) {
   if (value.dtype() == DType::F32) {
     Value integers = converted(value, DType::F32);
     if (!integers) return std::nullopt;
-    return integers.dtype() == DType::I32 ? centered(integers) : centered_bytes(integers, {});
+    return integers.dtype() == DType::I32 ? centered(integers) : centered_on(integers, {});
   }
   if (value.dtype() != DType::I32) return std::nullopt;
-  if (auto found = centered_bytes(converted(value, DType::I32), {})) return found;
+  if (auto found = centered_on(converted(value, DType::I32), {})) return found;
   if (!value.def->is(Opcode::Subtract)) return std::nullopt;
   Value minuend = value.def->operand(0), subtrahend = value.def->operand(1);
   auto constant = splat_value(subtrahend);
-  if (auto found = centered_bytes(converted(minuend, DType::I32), subtrahend)) return found;
+  if (auto found = centered_on(converted(minuend, DType::I32), subtrahend)) return found;
   // What a shift leaves, and then a zero point.
   auto inner = minuend.def->is(Opcode::Subtract) ? centered(minuend) : std::nullopt;
   if (!inner || inner->shift != 0) return std::nullopt;

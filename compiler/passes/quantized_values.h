@@ -1,9 +1,9 @@
-// Numbers that integers of a byte stand for, as importers of quantised models write them:
+// Numbers that integers of 8 or 16 bits stand for, as importers of quantised models write them:
 //
 //   dequantised   (convert(x) - zero_point) * scale      the scale is left out where products come before it
 //   quantised     convert(clamp(low, round(y / scale) + zero_point, high))
 //   shifted       convert(xor(x, 0x80) : u8) : i8, which is 128 below x, or convert(x : u8) : i8 of numbers
-//                 below 128
+//                 below 128; convert(xor(x, 0x8000) : i16) : u16, which is 32768 above x
 #pragma once
 
 #include "compiler/passes/match.h"
@@ -13,7 +13,7 @@
 namespace firn {
 
 struct Centered {
-  Value integers;    // i8 or u8
+  Value integers;    // i8, u8, i16 or u16
   Value zero_point;  // i32 of the same dims; null: zero
   int64_t shift = 0; // to add to the zero point
 };
@@ -27,13 +27,15 @@ std::optional<Dequantized> dequantized(Value value);
 // Constant unsigned bytes around 128 as signed ones around zero; null: these are others, or have another zero
 // point.
 Value signed_around_zero(GraphBuilder& builder, const Dequantized& value);
-// Bytes of i8 that are those of u8 `shift` above them.
-struct ShiftedBytes {
-  Value bytes; // u8
+// i8 that are u8 `shift` above them, or u16 that are i16 so far below them, of which `shift` is the negative.
+struct Shifted {
+  Value integers; // u8 or i16
   int64_t shift = 0;
 };
-std::optional<ShiftedBytes> shifted_bytes(Value value);
-Value shift_like(GraphBuilder& builder, Value bytes, const ShiftedBytes& like);
+std::optional<Shifted> shifted(Value value);
+Value shift_like(GraphBuilder& builder, Value integers, const Shifted& like);
+// Of 8 or 16 bits.
+bool is_quantised(DType dtype);
 
 // Integers that lie otherwise, with a zero point and a scale for the whole tensor.
 Value dequantize_like(GraphBuilder& builder, Value integers, const Dequantized& like);

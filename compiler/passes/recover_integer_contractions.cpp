@@ -20,21 +20,28 @@
 // The quotient of such a value and the scale that it is quantised by becomes a product with the inverse,
 // which joins the constants that it is multiplied with already.
 //
+// Integers of 16 bits are i16 here (see move-quantization), and multiplied in pairs with bytes. Sums of i32
+// hold those of constant weights that are small enough together, or parts of them, which are added as floats:
+//
+//   %d = dot %f, %g                                  ->    add (dot of the first steps), (dot of the others)
+//
 // With strict maths floats are multiplied as the model says: sums of f32 round.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
-// - Establishes: contractions of quantised values have operands of 8 bits, and results of i32.
+// - Establishes: contractions of quantised values have operands of 8 bits, or one of 16, and results of i32.
 // - Breaks: nothing (fold-constants evaluates the sums of weights).
 #include "compiler/graph/producers.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
+#include "compiler/plan/product.h"
 
 #include <algorithm>
 #include <cfloat>
 #include <climits>
 #include <cmath>
+#include <numeric>
 
 namespace firn {
 namespace {
@@ -86,11 +93,12 @@ struct Range {
   double least, most;
 };
 
-Range range_of_byte(DType dtype) {
-  return is_signed(dtype) ? Range{-128, 127} : Range{0, 255};
+Range range_of(DType integers) {
+  const double count = std::exp2(bit_width(integers));
+  return is_signed(integers) ? Range{-count / 2, count / 2 - 1} : Range{0, count - 1};
 }
 
-// Between which numbers a zero point lies, which is a constant or widened of bytes; of others nothing is
+// Between which numbers a zero point lies, which is a constant or widened of few bits; of others nothing is
 // known.
 Range range_of(Value zero_point) {
   const Instruction& def = *zero_point.def;
@@ -103,16 +111,16 @@ Range range_of(Value zero_point) {
     return found;
   }
   if (has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
-  bool is_widened = def.is(Opcode::Convert) && plan::is_byte(def.operand(0));
-  return is_widened ? range_of_byte(def.operand(0).dtype()) : Range{-INFINITY, INFINITY};
+  bool is_widened = def.is(Opcode::Convert) && is_quantised(def.operand(0).dtype());
+  return is_widened ? range_of(def.operand(0).dtype()) : Range{-INFINITY, INFINITY};
 }
 
-// What no byte less its zero point exceeds, by its amount.
+// What no integer less its zero point exceeds, by its amount.
 double most_centered(const Centered& value) {
-  const Range bytes = range_of_byte(value.integers.dtype());
+  const Range own = range_of(value.integers.dtype());
   const Range zeros = value.zero_point ? range_of(value.zero_point) : Range{0, 0};
   const auto shift = static_cast<double>(value.shift);
-  return std::max(bytes.most - (zeros.least + shift), zeros.most + shift - bytes.least);
+  return std::max(own.most - (zeros.least + shift), zeros.most + shift - own.least);
 }
 
 // One operand of the contraction.
@@ -124,8 +132,8 @@ struct Side {
 
 class IntegerContraction {
 public:
-  explicit IntegerContraction(Instruction& contraction)
-      : contraction_(contraction), b_(*contraction.parent(), &contraction) {}
+  IntegerContraction(Instruction& contraction, const TargetInfo& target)
+      : contraction_(contraction), target_(target), b_(*contraction.parent(), &contraction) {}
 
   // No value if the operands are not quantised, or lie so that no integers cover them.
   Value run() {
@@ -134,7 +142,10 @@ public:
       if (!side) return {};
       sides_[i] = *side;
     }
-    if (!has_covered_parameters() || !has_covered_sums()) return {};
+    if (!has_covered_parameters() || !is_in_order(0) || !is_in_order(1)) return {};
+    for (int i : {0, 1})
+      if (bit_width(sides_[i].integers.dtype()) == 16) return in_pairs(i);
+    if (!has_covered_sums()) return {};
     Value sum = centered_sum();
     if (!sum || contraction_.type().dtype == DType::I32) return sum;
     return scaled(b_.convert(sum, DType::F32));
@@ -202,13 +213,13 @@ private:
       if (dim.input_dilation != 1 || dim.pad_low < 0 || dim.pad_high < 0) return false;
       pads |= dim.pad_low > 0 || dim.pad_high > 0;
     }
-    return !pads || is_byte_of_input(sides_[0].zero_point->source);
+    return !pads || is_one_of_input(sides_[0].zero_point->source);
   }
 
-  // Whether the zero point is a number that the input's bytes can hold.
-  bool is_byte_of_input(Value zero_point) const {
-    const Range bytes = range_of_byte(sides_[0].integers.dtype()), zero = range_of(zero_point);
-    return zero.least >= bytes.least && zero.most <= bytes.most;
+  // Whether the zero point is a number that the input's integers can be.
+  bool is_one_of_input(Value zero_point) const {
+    const Range own = range_of(sides_[0].integers.dtype()), zero = range_of(zero_point);
+    return zero.least >= own.least && zero.most <= own.most;
   }
 
   std::vector<int64_t> summed_dims(int operand) const {
@@ -229,7 +240,97 @@ private:
     const bool is_float_sum = contraction_.type().dtype == DType::F32;
     if (is_float_sum && !(static_cast<double>(steps) * sides_[0].most * sides_[1].most <= INT_MAX))
       return false;
-    return steps > 0 && is_in_order(0) && is_in_order(1);
+    return steps > 0;
+  }
+
+  // Where one operand has 16 bits: parts of the steps, each of sums that i32 holds.
+  Value in_pairs(int wide) {
+    if (!multiplies_pairs(wide)) return {};
+    const int64_t steps = contraction_.operand(1 - wide).dim(dim_of_steps(1 - wide)),
+                  steps_of_part = steps_that_fit(wide);
+    if (steps_of_part == 0 || (steps_of_part < steps && !contraction_.operand(wide).type().is_static()))
+      return {};
+    const Side whole[] = {sides_[0], sides_[1]};
+    Value total;
+    for (int64_t first = 0; first < steps; first += steps_of_part) {
+      for (int i : {0, 1})
+        sides_[i].integers =
+            steps_between(whole[i].integers, dim_of_steps(i), first, std::min(first + steps_of_part, steps));
+      Value sum = b_.convert(centered_sum(), DType::F32);
+      total = total ? b_.op(Opcode::Add, {total, sum}) : sum;
+    }
+    return scaled(total);
+  }
+
+  // Weights that are known, and of one byte and no zero point: sums of these are to be small.
+  bool multiplies_pairs(int wide) const {
+    const Side& weights = sides_[1 - wide];
+    if (contraction_.type().dtype != DType::F32 || sides_[wide].integers.dtype() != DType::I16 ||
+        !constant_literal(weights.integers) || !plan::is_byte(weights.integers) || weights.zero_point ||
+        !plan::gains_by_pairs(target_))
+      return false;
+    if (!is_convolution()) return ints("lhs_contract", "rhs_contract", wide).size() == 1;
+    return wide == 0 && contraction_.attributes().integer("groups", 1) == 1;
+  }
+
+  int dim_of_steps(int operand) const {
+    return is_convolution() ? 1 : static_cast<int>(ints("lhs_contract", "rhs_contract", operand)[0]);
+  }
+
+  // In how many steps the amounts of no sum's weights come to more than i32 holds beside the largest numbers;
+  // in few steps products gain less than their sums take: 0.
+  int64_t steps_that_fit(int wide) const {
+    constexpr int64_t kFewSteps = 64, kMultiple = 16;
+    const Value weights = sides_[1 - wide].integers;
+    const int dim = dim_of_steps(1 - wide);
+    const int64_t steps = weights.dim(dim);
+    const double room = INT_MAX / std::max(sides_[wide].most, 32768.0);
+    const std::vector<double> amounts = amounts_by_step(1 - wide);
+    for (int64_t length = steps; length == steps || length >= kFewSteps;
+         length = (length / 2 + kMultiple - 1) / kMultiple * kMultiple) {
+      bool fits = true;
+      for (size_t sum = 0; fits && sum < amounts.size(); sum += static_cast<size_t>(steps))
+        for (int64_t first = 0; fits && first < steps; first += length) {
+          auto from = amounts.begin() + static_cast<long>(sum) + first;
+          fits = std::accumulate(from, from + std::min(length, steps - first), 0.0) <= room;
+        }
+      if (fits) return length;
+      if (length <= kMultiple) break;
+    }
+    return 0;
+  }
+
+  // Of each sum that constant weights are in, and of each of its steps: their amounts, over windows together.
+  std::vector<double> amounts_by_step(int operand) const {
+    const Literal& literal = *constant_literal(sides_[operand].integers);
+    const std::vector<int64_t>& dims = literal.dims();
+    const std::vector<int64_t> summed = summed_dims(operand);
+    const auto steps_dim = static_cast<size_t>(dim_of_steps(operand));
+    std::vector<int64_t> strides(dims.size(), 0);
+    int64_t stride = dims[steps_dim];
+    strides[steps_dim] = 1;
+    for (size_t d = dims.size(); d-- > 0;) {
+      if (contains(summed, static_cast<int64_t>(d))) continue;
+      strides[d] = stride;
+      stride *= dims[d];
+    }
+    std::vector<double> amounts(static_cast<size_t>(stride));
+    std::vector<int64_t> index(dims.size(), 0);
+    for (int64_t i = 0; i < literal.num_elements(); ++i) {
+      int64_t at = std::inner_product(index.begin(), index.end(), strides.begin(), int64_t{0});
+      amounts[static_cast<size_t>(at)] += std::abs(literal.get_double(i));
+      for (size_t d = dims.size(); d-- > 0 && ++index[d] == dims[d];) index[d] = 0;
+    }
+    return amounts;
+  }
+
+  Value steps_between(Value integers, int dim, int64_t first, int64_t last) {
+    if (first == 0 && last == integers.dim(dim)) return integers;
+    std::vector<int64_t> starts(static_cast<size_t>(integers.rank()), 0),
+        limits = integers.type().static_dims(), strides(starts.size(), 1);
+    starts[static_cast<size_t>(dim)] = first;
+    limits[static_cast<size_t>(dim)] = last;
+    return b_.slice(integers, starts, limits, strides);
   }
 
   // Whether what is left of an operand lies in the order of the result.
@@ -343,6 +444,7 @@ private:
   }
 
   Instruction& contraction_;
+  const TargetInfo& target_;
   GraphBuilder b_;
   Side sides_[2];
 };
@@ -412,7 +514,7 @@ Value recover(Instruction& instruction, const PassOptions& options) {
   if (dtype != DType::I32 && (dtype != DType::F32 || options.strict_math)) return {};
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor() || operand.dtype() != dtype) return {};
-  return IntegerContraction(instruction).run();
+  return IntegerContraction(instruction, *options.target).run();
 }
 
 } // namespace

@@ -260,7 +260,8 @@ Value sum_of_integers(Instruction& sum) {
   auto value = dequantized(sum.operand(0));
   auto by = value ? quantization_of(*value) : std::nullopt;
   if (!by) return {};
-  double most = std::ldexp(1, 8) + std::abs(static_cast<double>(by->zero_point));
+  double most =
+      std::ldexp(1, bit_width(value->integers.dtype())) + std::abs(static_cast<double>(by->zero_point));
   if (!(summed_elements(sum) * most <= kMostInteger)) return {};
   GraphBuilder b(*sum.parent(), &sum);
   Value centered = b.convert(value->integers, DType::I32);

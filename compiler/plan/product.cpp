@@ -170,4 +170,11 @@ ProductFacts facts_of(const Product& product, const TargetInfo& target) {
   return fma_facts(target, is_float(product.accumulator));
 }
 
+bool gains_by_pairs(const TargetInfo& target) {
+  const Product pairs{ProductKind::Dot2, DType::I16, DType::I8, DType::I32};
+  const ProductFacts facts = facts_of(pairs, target);
+  return facts.form == ProductForm::Native &&
+         facts.instructions / pairs.k_group() < fma_facts(target, /*is_float=*/true).instructions;
+}
+
 } // namespace firn::plan

@@ -43,5 +43,7 @@ std::string check_product(const Product& product, const Instruction& contraction
 
 // What the product takes on a CPU.
 ProductFacts facts_of(const Product& product, const TargetInfo& target);
+// Whether a step of i16 and bytes, two together, takes less than a step of floats.
+bool gains_by_pairs(const TargetInfo& target);
 
 } // namespace firn::plan

@@ -406,10 +406,13 @@ bool gains_by_i16(const Instruction& contraction, const TargetInfo& target, bool
     return facts_of(product, target).instructions / product.k_group();
   };
   auto bytes = choose_product(contraction, target, /*strict=*/false);
-  if (bytes && in_tile_matrices(*bytes, target, /*strict=*/false)) return false;
+  if (!bytes) return false;
+  // What transforms take is more than what is left to gain beside one instruction for four bytes.
+  if (bytes->kind == ProductKind::Dot4 && facts_of(*bytes, target).form == ProductForm::Native) return false;
+  if (in_tile_matrices(*bytes, target, /*strict=*/false)) return false;
   const Product pairs{ProductKind::Dot2, DType::I16, DType::I8, DType::I32};
   double left = may_use_winograd ? integer_winograd_products(contraction) : 1;
-  return bytes && left * per_step(pairs) < per_step(*bytes);
+  return left * per_step(pairs) < per_step(*bytes);
 }
 
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
