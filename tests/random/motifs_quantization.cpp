@@ -135,6 +135,62 @@ std::string byte_network(Growth& g) {
   return d.empty() || g.random.chance(0.5) ? d : g.add("GlobalAveragePool", {d});
 }
 
+// Rounded to 16 bits and back; numbers are so few steps from zero that f32 has sums of their products.
+std::string rounded_wide(Growth& g, const std::string& x, DType to) {
+  if (x.empty()) return "";
+  std::string step = scale(g, g.random.pick({0.0078125, 0.015625}));
+  auto literal = std::make_shared<Literal>(to, Dims{});
+  literal->set_int(0, to == DType::I16 ? g.random.pick({0, 0, -77}) : g.random.pick({0, 32768, 32768, 1234}));
+  std::string zero = g.constant(literal);
+  return g.add("DequantizeLinear", {g.add("QuantizeLinear", {x, step, zero}), step, zero});
+}
+
+// Bytes with a scale for each index of a dim, or one for all.
+std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis) {
+  std::string w = bytes(g, DType::I8, dims);
+  if (g.random.chance(0.4)) return g.add("DequantizeLinear", {w, scale(g, 0.0009765625)});
+  auto scales = std::make_shared<Literal>(DType::F32, Dims{dims[static_cast<size_t>(axis)]});
+  for (int64_t i = 0; i < scales->num_elements(); ++i)
+    scales->set_double(i, g.random.pick({0.0009765625, 0.00048828125}));
+  return g.add("DequantizeLinear", {w, g.constant(scales)}, {attribute("axis", axis)});
+}
+
+std::string wide_layer(Growth& g, const std::string& x) {
+  const Dims dims = g.dims(x);
+  if (dims.size() == 2)
+    return g.add("MatMul", {x, dequantized_weights(g, {dims[1], g.random.pick({1, 5, 16, 33, 64})}, 1)});
+  int64_t window = dims[2] < 3 || dims[3] < 3 ? 1 : g.random.pick({1, 1, 3}),
+          pad = g.random.between(0, window / 2), stride = g.random.pick({1, 1, 2});
+  bool is_depthwise = g.random.chance(0.2);
+  int64_t channels = is_depthwise ? dims[1] : g.random.pick({1, 7, 16, 40, 64});
+  std::string w = dequantized_weights(g, {channels, is_depthwise ? 1 : dims[1], window, window}, 0);
+  return g.add("Conv", {x, w},
+               {attribute("group", is_depthwise ? dims[1] : 1), attribute_ints("pads", {pad, pad, pad, pad}),
+                attribute_ints("strides", {stride, stride})});
+}
+
+// Layers whose values have 16 bits between them.
+std::string wide_network(Growth& g) {
+  const DType to = g.random.pick({DType::U16, DType::U16, DType::I16});
+  Dims dims{g.random.between(1, 9), g.random.pick({3, 16, 31, 64, 130})};
+  if (g.random.chance(0.6))
+    dims = {g.random.between(1, 2), dims[1], g.random.between(1, 7), g.random.between(3, 8)};
+  std::string x = rounded_wide(g, g.fresh(DType::F32, dims), to);
+  for (int64_t steps = g.random.between(1, 4); steps > 0 && !x.empty(); --steps) {
+    std::string next;
+    switch (g.random.between(0, 7)) {
+    case 0: next = g.add("Relu", {x}); break;
+    case 1: next = g.add("Concat", {x, x}, {attribute("axis", 1)}); break;
+    case 2: next = g.add("Add", {x, x}); break;
+    default: next = wide_layer(g, x);
+    }
+    next = rounded_wide(g, next, g.random.chance(0.9) ? to : DType::I16);
+    if (next.empty()) break;
+    x = next;
+  }
+  return x;
+}
+
 // Quantise, dequantise, convolve or multiply, as quantisation-aware training exports it.
 std::string quantized_layer(Growth& g) {
   std::string x = g.find([](const Literal& v) {
@@ -195,6 +251,7 @@ std::span<const Motif> quantization_motifs() {
       {"integer_matmul", 1, integer_matmul},
       {"integer_conv", 1, integer_conv},
       {"byte_network", 1, byte_network},
+      {"wide_network", 1, wide_network},
       {"quantized_layer", 1, quantized_layer},
       {"narrow_values", 3, narrow_values},
   };
