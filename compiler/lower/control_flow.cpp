@@ -22,8 +22,19 @@ bool reads(const LoweringContext& context, const Instruction& instruction, Value
   return false;
 }
 
+// Whether the instruction makes a copy of the value at `root` in which it then writes: the copy is none where
+// both are one.
+bool updates(const LoweringContext& context, const Instruction& instruction, Value root) {
+  if (!instruction.is(Opcode::DynamicUpdateSlice) && !instruction.is(Opcode::ScatterElements) &&
+      !instruction.is(Opcode::ScatterND))
+    return false;
+  for (int i = 1; i < instruction.num_operands(); ++i)
+    if (context.root_of(instruction.operand(i)).first == root) return false;
+  return context.root_of(instruction.operand(0)) == std::pair{root, int64_t{0}};
+}
+
 // Whether the body's result i can be computed where the carried value i lies: no kernel reads the old value
-// at or after the instruction that makes the new one.
+// at or after the instruction that makes the new one, but for that one if it updates it.
 bool is_free_for_result(const LoweringContext& context, const Region& body, size_t i) {
   Value parameter = body.parameter(static_cast<int>(i));
   Value root = context.root_of(body.results()[i]).first;
@@ -32,7 +43,9 @@ bool is_free_for_result(const LoweringContext& context, const Region& body, size
     if (context.root_of(result).first == parameter) return false;
   bool made = false;
   for (const auto& instruction : body.instructions()) {
-    made |= instruction.get() == root.def;
+    const bool is_maker = instruction.get() == root.def;
+    made |= is_maker;
+    if (is_maker && updates(context, *instruction, parameter)) continue;
     if (made && reads(context, *instruction, parameter)) return false;
   }
   return true;
