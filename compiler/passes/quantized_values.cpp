@@ -2,6 +2,7 @@
 #include "compiler/passes/quantized_values.h"
 
 #include "compiler/graph/producers.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/support/whole_number.h"
 
 #include <algorithm>
@@ -80,7 +81,8 @@ std::optional<Shifted> shifted(Value value) {
   if (!are_bytes && !are_wide) return std::nullopt;
   if (from.def->is(Opcode::Xor) && is_splat_of(from.def->operand(1), are_bytes ? 128 : -32768))
     return Shifted{from.def->operand(0), are_bytes ? 128 : -32768};
-  return are_bytes ? std::optional(Shifted{from, 0}) : std::nullopt;
+  constexpr plan::ByteBounds kBoth{0, 127};
+  return are_bytes && plan::lies_within(from, kBoth) ? std::optional(Shifted{from, 0}) : std::nullopt;
 }
 
 Value shift_like(GraphBuilder& builder, Value integers, const Shifted& like) {

@@ -26,7 +26,8 @@ bool lies_within(Value value, ByteBounds bounds) {
   const Instruction& maker = *value.def;
   if (is_byte(value.dtype())) {
     ByteBounds own = bounds_of(value.dtype());
-    return own.low >= bounds.low && own.high <= bounds.high;
+    if (own.low >= bounds.low && own.high <= bounds.high) return true;
+    bounds = {std::max(own.low, bounds.low), std::min(own.high, bounds.high)};
   }
   auto lies = [&](Value operand) { return lies_within(operand, bounds); };
   auto all_operands = [&] { return std::all_of(maker.operands().begin(), maker.operands().end(), lies); };
@@ -39,7 +40,10 @@ bool lies_within(Value value, ByteBounds bounds) {
   case Opcode::Clamp: return lies(maker.operand(0)) && lies(maker.operand(2));
   case Opcode::Fusion: return lies(maker.region().results()[static_cast<size_t>(value.index)]);
   case Opcode::ReduceWindow: return simple_reducer(maker) == Opcode::Maximum && all_operands();
-  case Opcode::Convert: return bit_width(value.dtype()) >= 16 && all_operands(); // others round, or wrap
+  // To others numbers round, or wrap.
+  case Opcode::Convert: return (bit_width(value.dtype()) >= 16 || is_byte(value.dtype())) && all_operands();
+  case Opcode::Gather:
+  case Opcode::Reverse: return lies(maker.operand(0));
   case Opcode::BroadcastInDim:
   case Opcode::Copy:
   case Opcode::Reshape:

@@ -19,8 +19,8 @@ struct ByteBounds {
 };
 ByteBounds bounds_of(DType byte);
 
-// Whether every element lies between the bounds, for what makes them widens such bytes, keeps them there, or
-// moves what is.
+// Whether every element lies between the bounds, for what makes them converts such numbers, keeps them there,
+// or moves what is.
 bool lies_within(Value value, ByteBounds bounds = {});
 
 } // namespace firn::plan
