@@ -33,8 +33,10 @@ std::string a_byte_value(Growth& g, int64_t rank) {
     return is_any(v) && (v.dtype() == DType::U8 || v.dtype() == DType::I8) &&
            static_cast<int64_t>(v.dims().size()) == rank;
   });
-  if (!x.empty() && g.random.chance(0.7)) return x;
-  return bytes(g, draw_byte(g), g.draw_dims(rank, 1000));
+  if (x.empty() || g.random.chance(0.3)) x = bytes(g, draw_byte(g), g.draw_dims(rank, 1000));
+  if (x.empty() || g.random.chance(0.85)) return x;
+  DType other = g.dtype(x) == DType::U8 ? DType::I8 : DType::U8; // those beyond wrap
+  return g.add("Cast", {x}, {attribute("to", wire_type(other))});
 }
 
 std::string quantize(Growth& g) {
