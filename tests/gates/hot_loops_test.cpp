@@ -111,7 +111,7 @@ TEST_CASE("loops of assembly are counted", "[gates]") {
   CHECK(outer.scalar_spills == 2);
 }
 
-TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registers", "[gates]") {
+TEST_CASE("products of bytes, of i16 and of bf16 are one instruction, of sums in registers", "[gates]") {
   struct Case {
     std::string lhs, rhs, sums, mnemonic;
     std::vector<const char*> cpus;
@@ -121,6 +121,7 @@ TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registe
   const std::vector<const char*> wide = {"znver4", "cooperlake"};
   for (const Case& c : {Case{"u8", "i8", "i32", "vpdpbusd", wide, "8x3", 24},
                         Case{"bf16", "bf16", "f32", "vdpbf16ps", wide, "8x3", 24},
+                        Case{"i16", "i8", "i32", "vpdpwssd", wide, "8x3", 24},
                         Case{"u8", "i8", "i32", "vpmaddubsw", {"x86-64-v3", "znver3", "haswell"}, "4x2", 8},
                         Case{"i16", "i8", "i32", "vpmaddwd", {"x86-64-v3", "znver3", "haswell"}, "4x2", 8}})
     for (const char* cpu : c.cpus) {
