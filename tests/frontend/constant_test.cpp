@@ -210,3 +210,23 @@ TEST_CASE("a tensor file reads back as it was written, in every dtype") {
     std::filesystem::remove(path);
   }
 }
+
+// What every kernel reads is the one number; the importer knows all of them, where they decide a shape.
+TEST_CASE("constants that a node repeats are stored once") {
+  Model model;
+  model.graph.inputs = {value("x", I64, {300})};
+  model.graph.initializers = {ints("c", {7}), ints("shape", {300})};
+  model.graph.nodes = {node("Add", {"x", "c"}, {"y"}), node("Expand", {"c", "shape"}, {"many"}),
+                       node("NonZero", {"many"}, {"places"})};
+  model.graph.outputs = {value("y", I64, {300}), value("places", I64, {1, 300})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  const std::string text = imported.text();
+  INFO(text);
+  CHECK(contains(text, "broadcast_in_dim"));
+  CHECK(contains(text, "(i64[300], i64[1,300])"));
+  std::vector<LiteralRef> results = run(imported, {i64({300}, std::vector<int64_t>(300, -3))});
+  CHECK(numbers(results[0]) == std::vector<double>(300, 4));
+  CHECK(numbers(results[1])[299] == 299);
+}

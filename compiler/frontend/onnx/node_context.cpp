@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/graph/evaluate.h"
 
 #include <algorithm>
 
@@ -178,6 +179,12 @@ std::optional<std::vector<int>> NodeContext::axes(const Ints& axes, int rank) {
 }
 
 LiteralRef NodeContext::constant(Value value) const {
+  constexpr size_t kMostBytes = size_t{1} << 20; // that a broadcast makes of a constant
+  if (value && value.def->is(Opcode::BroadcastInDim) && value.type().is_static()) {
+    LiteralRef repeated = constant(value.def->operand(0));
+    auto made = repeated ? evaluate_instruction(*value.def, {repeated}, kMostBytes) : std::nullopt;
+    return made ? (*made)[0] : nullptr;
+  }
   if (!value || !value.def->is(Opcode::Constant)) return nullptr;
   const LiteralRef& literal = value.def->literal();
   return literal && !literal->is_opaque() ? literal : nullptr;

@@ -69,10 +69,19 @@ bool NodeContext::usable(const Values& operands) const {
          std::all_of(operands.begin(), operands.end(), [](Value value) { return static_cast<bool>(value); });
 }
 
+// Whether the instruction repeats elements of a constant, more of them than shapes have.
+bool repeats_many(const Instruction& made) {
+  constexpr int64_t kShapeElements = 256;
+  return made.is(Opcode::BroadcastInDim) && made.operand(0).def->is(Opcode::Constant) &&
+         made.type().is_static() &&
+         made.type().num_elements() > std::max(kShapeElements, made.operand(0).type().num_elements());
+}
+
 // Replaces an instruction on constants by its value, and records what is known of integers made of symbolic
-// dims.
+// dims. What a broadcast repeats is not stored: who wants to know all of it asks for it (constant()).
 Instruction* NodeContext::folded(Instruction* made) {
-  if (made->num_results() != 1 || !made->type().is_tensor() || widens_bytes(*made)) return made;
+  if (made->num_results() != 1 || !made->type().is_tensor() || widens_bytes(*made) || repeats_many(*made))
+    return made;
   LiteralRef literal;
   bool foldable = may_fold(made->type());
   std::vector<LiteralRef> operands;
