@@ -137,7 +137,7 @@ Value window_of_pad(Instruction& reduce_window, Opcode reducer, GraphBuilder& bu
                                 [](const WindowDim& dim) { return dim.pad_low != 0 || dim.pad_high != 0; });
   if (!take_padding(window, *pad, 0)) return {};
   auto identity = reducer_identity(reducer, pad->operand(0).dtype());
-  bool is_identity = is_splat_of(pad->operand(1), identity->get_double(0));
+  bool is_identity = is_splat_of(pad->operand(1), *identity);
   bool is_floor = reducer == Opcode::Maximum && is_splat_of(pad->operand(1), 0) && !was_padded &&
                   is_non_negative(pad->operand(0)) && sees_operand_everywhere(window);
   if (!is_identity && !is_floor) return {};

@@ -77,7 +77,7 @@ Value eliminate(Instruction& instruction, const PassOptions&) {
   if (instruction.is(Opcode::Reduce) && instruction.num_operands() == 2 && simple_reducer(instruction) &&
       instruction.attributes().ints("dims").empty() && operand.type() == instruction.type()) {
     auto identity = reducer_identity(*simple_reducer(instruction), operand.dtype());
-    if (is_splat_of(instruction.operand(1), identity->get_double(0))) return operand;
+    if (is_splat_of(instruction.operand(1), *identity)) return operand;
   }
   if (!(operand.type() == instruction.type())) return {};
   return returns_operand(instruction) ? operand : Value{};

@@ -4,6 +4,7 @@
 #include "compiler/plan/narrow_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace firn {
@@ -20,16 +21,31 @@ bool is_arithmetic(Value value) {
   return is_float(dtype) || is_integer(dtype);
 }
 
-std::optional<double> splat_value(Value value) {
-  if (!value.type().is_tensor()) return std::nullopt;
+// Whose elements are all one real number; null: they are not.
+static const Literal* splat_literal(Value value) {
+  if (!value.type().is_tensor()) return nullptr;
   while (value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Reshape) ||
          value.def->is(Opcode::Transpose) || value.def->is(Opcode::Copy))
     value = value.def->operand(0);
   const Literal* literal = constant_literal(value);
-  if (!literal || literal->num_elements() == 0 || is_complex(literal->dtype()) ||
-      literal->dtype() == DType::String || !literal->is_splat())
-    return std::nullopt;
-  return literal->get_double(0);
+  bool is_splat = literal && literal->num_elements() > 0 && !is_complex(literal->dtype()) &&
+                  literal->dtype() != DType::String && literal->is_splat();
+  return is_splat ? literal : nullptr;
+}
+
+std::optional<double> splat_value(Value value) {
+  const Literal* literal = splat_literal(value);
+  if (!literal) return std::nullopt;
+  const double number = literal->get_double(0);
+  bool is_rounded = is_integer(literal->dtype()) && std::abs(number) >= 0x1p53;
+  return is_rounded ? std::nullopt : std::optional(number);
+}
+
+bool is_splat_of(Value value, const Literal& number) {
+  const Literal* literal = splat_literal(value);
+  if (!literal || literal->dtype() != number.dtype()) return false;
+  return is_integer(number.dtype()) ? literal->get_int(0) == number.get_int(0)
+                                    : literal->get_double(0) == number.get_double(0);
 }
 
 bool has_one_use(Value value) {
@@ -109,7 +125,7 @@ std::optional<Opcode> plain_reducer(const Instruction& instruction) {
   auto reducer = simple_reducer(instruction);
   if (!reducer || !has_trait(*reducer, Associative) || has_trait(*reducer, OnBits)) return std::nullopt;
   auto identity = reducer_identity(*reducer, instruction.operand(0).dtype());
-  return is_splat_of(instruction.operand(1), identity->get_double(0)) ? reducer : std::nullopt;
+  return is_splat_of(instruction.operand(1), *identity) ? reducer : std::nullopt;
 }
 
 std::optional<ChannelValue> channel_value(Value value, GraphBuilder& builder) {

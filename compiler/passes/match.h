@@ -14,8 +14,10 @@ inline Instruction* defined_by(Value value, Opcode opcode) {
 // The literal of a constant with bytes, else null.
 const Literal* constant_literal(Value value);
 // The value that all elements of a real-valued tensor have: splat constants, also behind broadcasts,
-// reshapes, transposes and copies.
+// reshapes, transposes and copies. Nothing for integers that a double may not have.
 std::optional<double> splat_value(Value value);
+// The same number, whatever doubles have.
+bool is_splat_of(Value value, const Literal& number);
 inline bool is_splat_of(Value value, double wanted) {
   auto found = splat_value(value);
   return found && *found == wanted;

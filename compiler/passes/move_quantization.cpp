@@ -53,8 +53,7 @@ bool fills_windows(const Instruction& pooling) {
 bool is_max_pooling(const Instruction& instruction) {
   return instruction.is(Opcode::ReduceWindow) && moved_operands(instruction) == 2 &&
          fills_windows(instruction) &&
-         is_splat_of(instruction.operand(1),
-                     reducer_identity(Opcode::Maximum, instruction.type().dtype)->get_double(0));
+         is_splat_of(instruction.operand(1), *reducer_identity(Opcode::Maximum, instruction.type().dtype));
 }
 
 // Ops whose result has elements of operand 0 alone, in some order. Padding is not among them: its value is a

@@ -62,7 +62,7 @@ Value reduction_operand(Value value, Opcode reducer, const std::vector<int64_t>&
       !is_float(value.dtype()))
     return {};
   auto identity = reducer_identity(reducer, value.dtype());
-  if (!is_splat_of(reduce->operand(1), identity->get_double(0))) return {};
+  if (!is_splat_of(reduce->operand(1), *identity)) return {};
   Value operand = reduce->operand(0);
   return wide_dims(operand.type(), reduce->attributes().ints("dims")) == dims ? operand : Value{};
 }
