@@ -170,11 +170,26 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   case OpKind::Trunc:
     if (llvm::Value* bytes = saturated_bytes(a, result)) return bytes;
     if (llvm::Value* packed = saturated_by_packs(a, result)) return packed;
-    return ir_.CreateTrunc(a, result);
+    return truncated(a, result);
   case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
   case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);
   default: FIRN_UNREACHABLE("op is no cast");
   }
+}
+
+// LLVM 19 stores <3 x i64> that become bytes on AArch64 as one of them and what a register held: here they
+// become bytes one by one.
+llvm::Value* KernelEmitter::truncated(llvm::Value* a, llvm::Type* result) {
+  auto* from = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
+  bool is_mistaken = from && context_.target.arch == Arch::AArch64 && from->getNumElements() == 3 &&
+                     from->getScalarSizeInBits() == 64 && result->getScalarSizeInBits() == 8;
+  if (!is_mistaken) return ir_.CreateTrunc(a, result);
+  llvm::Value* bytes = llvm::PoisonValue::get(result);
+  for (uint64_t lane = 0; lane < from->getNumElements(); ++lane) {
+    llvm::Value* byte = ir_.CreateTrunc(ir_.CreateExtractElement(a, lane), result->getScalarType());
+    bytes = ir_.CreateInsertElement(bytes, byte, lane);
+  }
+  return bytes;
 }
 
 } // namespace firn::codegen

@@ -128,6 +128,7 @@ private:
   };
   llvm::Value* saturated_bytes(llvm::Value* words, llvm::Type* bytes);
   llvm::Value* saturated_by_packs(llvm::Value* words, llvm::Type* narrow);
+  llvm::Value* truncated(llvm::Value* a, llvm::Type* result);
   void note_narrowed_store(const kernel::Op& op, llvm::StoreInst* store);
   void pass_narrowed_stores(const kernel::Op& op);
   void join_narrowed_stores();
