@@ -165,8 +165,11 @@ void import_one_hot(NodeContext& node) {
   std::vector<Dim> dims = indices.type().dims;
   dims.insert(dims.begin() + *axis, *depth);
   Value index = node.convert(indices, DType::I64);
-  Value wrapped = add(node, index, extent_value(node, *depth));
-  index = node.select(node.compare("lt", index, node.scalar_int(DType::I64, 0)), wrapped, index);
+  // What i64 does not have is below zero here, and no index of any.
+  if (indices.dtype() != DType::U64) {
+    Value wrapped = add(node, index, extent_value(node, *depth));
+    index = node.select(node.compare("lt", index, node.scalar_int(DType::I64, 0)), wrapped, index);
+  }
   Ints map;
   for (int i = 0; i < indices.rank(); ++i) map.push_back(i < *axis ? i : i + 1);
   Value hot = node.compare("eq", node.iota(DType::I64, dims, *axis), node.broadcast_in_dim(index, dims, map));
