@@ -177,19 +177,15 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   }
 }
 
-// LLVM 19 stores <3 x i64> that become bytes on AArch64 as one of them and what a register held: here they
-// become bytes one by one.
+// LLVM 19 makes one byte of <3 x i64> on AArch64 and stores what a register held for the others: the low
+// halves of words are picked first, and become bytes.
 llvm::Value* KernelEmitter::truncated(llvm::Value* a, llvm::Type* result) {
   auto* from = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
   bool is_mistaken = from && context_.target.arch == Arch::AArch64 && from->getNumElements() == 3 &&
                      from->getScalarSizeInBits() == 64 && result->getScalarSizeInBits() == 8;
   if (!is_mistaken) return ir_.CreateTrunc(a, result);
-  llvm::Value* bytes = llvm::PoisonValue::get(result);
-  for (uint64_t lane = 0; lane < from->getNumElements(); ++lane) {
-    llvm::Value* byte = ir_.CreateTrunc(ir_.CreateExtractElement(a, lane), result->getScalarType());
-    bytes = ir_.CreateInsertElement(bytes, byte, lane);
-  }
-  return bytes;
+  llvm::Value* halves = ir_.CreateBitCast(a, llvm::FixedVectorType::get(ir_.getInt16Ty(), 12));
+  return ir_.CreateTrunc(ir_.CreateShuffleVector(halves, llvm::ArrayRef<int>{0, 4, 8}), result);
 }
 
 } // namespace firn::codegen
