@@ -123,6 +123,15 @@ double most_centered(const Centered& value) {
   return std::max(own.most - (zeros.least + shift), zeros.most + shift - own.least);
 }
 
+// Whether no part of `length` steps of a sum comes to more than there is room for; `amounts` of each sum's
+// steps, one sum behind the other.
+bool parts_fit(const std::vector<double>& amounts, int64_t steps, int64_t length, double room) {
+  for (auto sum = amounts.begin(); sum != amounts.end(); sum += steps)
+    for (int64_t first = 0; first < steps; first += length)
+      if (!(std::accumulate(sum + first, sum + std::min(first + length, steps), 0.0) <= room)) return false;
+  return true;
+}
+
 // One operand of the contraction.
 struct Side {
   Value integers;
@@ -288,13 +297,7 @@ private:
     const std::vector<double> amounts = amounts_by_step(1 - wide);
     for (int64_t length = steps; length == steps || length >= kFewSteps;
          length = (length / 2 + kMultiple - 1) / kMultiple * kMultiple) {
-      bool fits = true;
-      for (size_t sum = 0; fits && sum < amounts.size(); sum += static_cast<size_t>(steps))
-        for (int64_t first = 0; fits && first < steps; first += length) {
-          auto from = amounts.begin() + static_cast<long>(sum) + first;
-          fits = std::accumulate(from, from + std::min(length, steps - first), 0.0) <= room;
-        }
-      if (fits) return length;
+      if (parts_fit(amounts, steps, length, room)) return length;
       if (length <= kMultiple) break;
     }
     return 0;

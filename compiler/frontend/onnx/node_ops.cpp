@@ -70,7 +70,7 @@ bool NodeContext::usable(const Values& operands) const {
 }
 
 // Whether the instruction repeats elements of a constant, more of them than shapes have.
-bool repeats_many(const Instruction& made) {
+static bool repeats_many(const Instruction& made) {
   constexpr int64_t kShapeElements = 256;
   return made.is(Opcode::BroadcastInDim) && made.operand(0).def->is(Opcode::Constant) &&
          made.type().is_static() &&
@@ -86,8 +86,9 @@ Instruction* NodeContext::folded(Instruction* made) {
   bool foldable = may_fold(made->type());
   std::vector<LiteralRef> operands;
   for (Value operand : made->operands()) {
+    if (!foldable) break; // to know all of an operand may take making it
     operands.push_back(constant(operand));
-    foldable = foldable && operands.back() && may_fold(*operands.back());
+    foldable = operands.back() && may_fold(*operands.back());
   }
   size_t bytes = made->type().is_static() ? made->type().byte_size() : kFoldBytes;
   if (foldable && bytes <= state_->fold_budget)
