@@ -198,26 +198,49 @@ private:
       return "columns do not lie together as words: they are packed";
     if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
     g->shape.compact = context_.options.optimize_size;
-    g->shape.looks_up_words = looks_up_words(*g);
-    if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
+    bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
+    if (chooses) plan.widened = vector_constant && !plan.lhs_columns && gains_by_widening(*g);
+    if (plan.widened && (!vector_constant || plan.lhs_columns || !can_be_widened(*g)))
+      return "constant columns of fewer bits are widened, where products are those of f32";
+    if (plan.widened) *g = g->widened();
+    bool streams = vector_constant && !plan.widened; // from memory, to tiles
+    if (streams) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
     prefer_matrices(plan, *g);
     set_tiling(plan, g->shape, target_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
-    if (plan.tiling.tile.column_streams > 1 && (plan.unpacked || !g->column.extent.is_constant()))
+    if (plan.widened) plan.tiling.columns_outermost = true;
+    if (plan.tiling.tile.column_streams > 1 &&
+        (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
     if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
-    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
+    if (chooses && streams) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
     if (chooses) choose_sums(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
-    set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
-    plan.tiling.looks_up_words = g->shape.looks_up_words;
+    set_streams(plan.tiling, *g, streams && !plan.unpacked);
+    plan.tiling.looks_up_words = looks_up;
+    bool in_order = plan.tiling.columns_outermost && plan.tiling.parts == 1 && plan.tiling.row_block == 0;
+    if (plan.widened && !in_order) return "columns are widened by the group, outermost";
     return check_blocks(plan.tiling, *g);
+  }
+
+  static bool can_be_widened(const DotGeometry& g) {
+    const Product& product = g.shape.product;
+    return product.kind == ProductKind::Fma && product.lhs == DType::F32 && product.rhs != DType::F32 &&
+           product.accumulator == DType::F32;
+  }
+  // Of more rows than a tile has, every tile would widen them again.
+  bool gains_by_widening(const DotGeometry& g) const {
+    if (!can_be_widened(g)) return false;
+    int64_t rows = g.shape.m;
+    for (size_t i = static_cast<size_t>(g.shape.vector_outer_dims); i < g.shape.outer.size(); ++i)
+      rows *= g.shape.outer[i];
+    return rows > choose_tiling(g.widened().shape, target_).tile.rows;
   }
 
   // The wider side goes into lanes; a constant side is packed for nothing at run time.

@@ -193,6 +193,20 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   return g;
 }
 
+DotGeometry DotGeometry::widened() const {
+  DotGeometry wide = *this;
+  if (in_blocks) {
+    int64_t steps = contract[0].extent * contract[0].row_stride.value();
+    wide.contract = {{steps, 1, 1, steps}};
+  }
+  wide.in_blocks = wide.shape.has_inner_sums = false;
+  wide.word_steps = 1;
+  wide.columns.type.dtype = DType::F32;
+  wide.shape.k.clear();
+  wide.set_shape(Product{});
+  return wide;
+}
+
 static bool reads_parts_of_vectors(const TargetInfo& target) {
   return target.has_masked_memory || (target.arch == Arch::X86_64 && target.vector_bits >= 256);
 }

@@ -57,6 +57,9 @@ struct DotGeometry {
     return (steps + group - 1) / group * group;
   }
 
+  // The same dot of columns that have become f32, in one loop where those of a block lie side by side.
+  DotGeometry widened() const;
+
   // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain
   // ones, columns that lie unevenly. Batches and rows may vary; so may what is summed where that is one loop
   // over single steps, and columns of one dim that are read where they lie.

@@ -32,7 +32,7 @@ enum class SumsIn : uint8_t {
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
 //           [row_block N] [shares N] [column_streams N]
-//           [compact] [lhs_columns] [unpacked] [packs_rows|packs_windows] [looped_epilogue]
+//           [compact] [lhs_columns] [unpacked] [widened] [packs_rows|packs_windows] [looped_epilogue]
 //           [bias_first]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
@@ -49,6 +49,7 @@ struct ContractionPlan {
   Tiling tiling;
   bool lhs_columns = false;               // of a dot: the lhs is the vector operand
   bool unpacked = false;                  // of a dot: columns are read where they lie
+  bool widened = false;                   // of a dot: narrow columns become f32 once for all rows, by group
   ImageCopy image_copy = ImageCopy::None; // of a convolution in tile matrices
   bool looped_epilogue = false;           // a copy of the epilogue per accumulator would be too much code
   bool bias_first = false;                // sums start from a bias per channel

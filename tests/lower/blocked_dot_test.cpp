@@ -125,6 +125,59 @@ TEST_CASE("blocked dots of any extents", "[lower][blocked]") {
   expect_blocked({"i4", "f32", 1, 2, 32, 19, false, /*constant_scales=*/false}, kNativeCpus);
 }
 
+// Columns become floats once, group by group; the last group may have a part of a vector.
+TEST_CASE("blocked dots of more rows than a tile has", "[lower][blocked]") {
+  for (const char* integers : {"i4", "i8"}) {
+    expect_blocked({integers, "f32", 19, 3, 16, 37, true});
+    for (int64_t rows : {9, 16, 41})
+      for (int64_t blocks : {1, 4})
+        for (int64_t columns : {1, 16, 33, 200})
+          expect_blocked({integers, "bf16", rows, blocks, 16, columns}, kNativeCpus);
+    for (const char* plan : {"direct product fma f32 i4 f32 tile 2x2 columns outermost widened",
+                             "direct product fma f32 i4 f32 tile 3x1 columns outermost shares 2 widened",
+                             "direct product fma f32 i4 f32 tile 8x2 panel 4 columns outermost widened"})
+      if (std::string(integers) == "i4")
+        expect_blocked({integers, "f32", 19, 3, 32, 70, true, true, false, plan}, kNativeCpus);
+  }
+  // Without: over and over for every tile.
+  expect_blocked({"i8", "f32", 19, 3, 16, 37, false, true, false,
+                  "direct product fma f32 i8 f32 tile 2x2 columns outermost"},
+                 kNativeCpus);
+}
+
+TEST_CASE("dots of floats and bytes of more rows than a tile has", "[lower][blocked]") {
+  for (int64_t columns : {1, 16, 70}) {
+    std::string numbers;
+    for (int64_t i = 0; i < columns * 24; ++i)
+      numbers += (i ? ", " : "") + std::to_string(i * 37 % 256 - 128);
+    std::string n = std::to_string(columns);
+    for (const char* batch : {"", "2,"})
+      expect_lowered_module("module @m { func @main(%x: f32[" + std::string(batch) + "19,24]) -> (f32[" +
+                                batch + "19," + n + "]) { %q = constant [" + numbers + "] : i8[24," + n +
+                                "] %r = dot %x, %q {lhs_batch = [], rhs_batch = [], " + "lhs_contract = [" +
+                                (*batch ? "2" : "1") + "], rhs_contract = [0], result = f32} : f32[" + batch +
+                                "19," + n + "] return %r } }",
+                            LoweredOptions{});
+  }
+}
+
+TEST_CASE("rows of blocked dots vary", "[lower][blocked][extents]") {
+  for (const char* integers : {"i4", "i8"})
+    for (int64_t columns : {33, 200}) {
+      BlockedCase c{integers, "f32", 19, 3, 32, columns, true};
+      c.rows_vary = true;
+      LoweredOptions options;
+      options.tolerance = 2e-6;
+      options.ranges = {{"p", range_of("f32")}};
+      for (int64_t n : {0, 1, 2, 5, 8, 18, 19}) options.extents.push_back({{"n", n}});
+      for (Placement placement : {Placement::AtEnd, Placement::AtStart}) {
+        options.placement = placement;
+        options.cpus = kNativeCpus;
+        expect_lowered_module(c.text(), options);
+      }
+    }
+}
+
 TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
   for (const char* integers : {"u4", "u8"}) {
     for (const char* scales : {"f32", "bf16"})

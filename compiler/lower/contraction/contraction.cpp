@@ -55,6 +55,8 @@ public:
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.shape.outer) outer *= extent;
+    bool by_groups = tiling_.columns_outermost && tiling_.row_block == 0 && tiling_.tile.column_streams == 1;
+    FIRN_CHECK(by_groups || !spec_.begin_group, "groups of columns begin over and over");
     if (tiling_.tile.column_streams > 1) {
       emit_streams();
     } else if (tiling_.row_block > 0 && spec_.finish_rows) {
@@ -79,6 +81,8 @@ public:
       emit_column_group(b_, groups_, floor_mod(group, groups_.count()),
                         [&](const IntExpr& vector, int vectors) {
                           position.column_vector = vector;
+                          position.vectors = vectors;
+                          if (spec_.begin_group) spec_.begin_group(b_, position);
                           emit_walk(position, share, vectors);
                         });
     } else if (outer > 1) {

@@ -1,5 +1,6 @@
 // Planned dots as kernels.
 #include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/emitters.h"
 
 namespace firn::lower {
@@ -82,13 +83,16 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
       "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.product);
   if (plan.tiling.tile.column_streams > 1)
     maker.kernel().algorithm += " in " + std::to_string(plan.tiling.tile.column_streams) + " streams";
+  if (plan.widened) maker.kernel().algorithm += " widened";
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   if (norm) {
     finish_rows = bind_rows(maker, *norm, *context.plans().find<plan::RowsPlan>(*norm));
     maker.kernel().algorithm += " " + norm->attributes().word("name");
   }
   maker.set_flops(g.flops / part.count);
-  ContractionSpec spec = dot_spec(g, plan, binding, part);
+  plan::DotGeometry tiled = plan.widened ? g.widened() : g;
+  ContractionSpec spec = dot_spec(tiled, plan, binding, part);
+  if (plan.widened) widen_columns(maker, spec, dot_spec(g, plan, binding), plan.tiling);
   spec.finish_rows = finish_rows;
   emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
