@@ -1,4 +1,4 @@
-// keep-narrow-weights: multiplies rows by quantised weights as they are stored.
+// keep-narrow-weights: multiplies by quantised weights as they are stored.
 //
 //   %w = multiply (convert %i), broadcast(%s)                %i : i8[768,3072], constant
 //   %d = dot %x, %w : f32[1,3072]                    ->      %p = dot %x, %i {result = f32}
@@ -8,69 +8,45 @@
 //   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
 // Where the model lets rows be rounded to bytes ({factors = i8}), each block of a row by its own largest, and
-// the CPU gains by such products, they are; the composite has their scales and starts as well.
+// the CPU gains by such products, they are; the composite has their scales and starts as well. What zero
+// points leave (block_weights.h) is the same for all steps of a block, and multiplies their sum:
+//
+//   %d = add (composite %x, %i, %s), (dot (reduce add %x by blocks), shifts times %s)
 //
 // A product of few rows takes as long as its weights take to come from memory: bytes come in a quarter of the
 // time, and are widened in registers; of blocks all of whose integers are those of i4, in an eighth. Sums of
-// blocks are scaled, rather than the weights. Rows are few where one tile has them all; of more, widening for
-// every tile would cost more than it saves, and only rows of bytes, which are not widened, pay.
+// blocks are scaled, rather than the weights. Of more rows columns are widened once for all (plan's
+// `widened`), which takes little beside the products, and the object has the few bits.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
-// - Establishes: dots of few rows read weights of bytes or less.
+// - Establishes: dots read weights of bytes or less, but those that take less time in bf16.
 // - Breaks: nothing.
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/times_transposed.h"
+#include "compiler/passes/block_weights.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/choose_matrices.h"
 #include "compiler/plan/narrow_weights.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace firn {
 namespace {
 
-// Weights [N, K], or [N, blocks, block] that a reshape makes [N, K] of, with a scale along N or along both.
-struct NarrowWeights {
-  Value integers; // a constant
-  Value scale;    // of rank 1 or 2
-  bool in_blocks = false;
-};
-
-Value source_of(Value scale, const std::vector<int64_t>& dims) {
-  bool spread = scale.def->is(Opcode::BroadcastInDim) && scale.def->attributes().ints("dims") == dims;
-  return spread ? scale.def->operand(0) : Value{};
-}
-
-std::optional<NarrowWeights> narrow_weights(Value weights) {
-  bool reshaped = weights.def->is(Opcode::Reshape);
-  auto value = dequantized(reshaped ? weights.def->operand(0) : weights);
-  if (!value || value->zero_point || value->shift != 0 || !value->scale || weights.rank() != 2 ||
-      !value->integers.def->is(Opcode::Constant) || bit_width(value->integers.dtype()) != 8)
-    return std::nullopt;
-  const Type& type = value->integers.type();
-  if (!reshaped) {
-    Value scale = source_of(value->scale, {0});
-    return scale ? std::optional(NarrowWeights{value->integers, scale, false}) : std::nullopt;
-  }
-  Value scale =
-      type.rank() == 3 && type.dims[0] == weights.type().dims[0] ? source_of(value->scale, {0, 1}) : Value{};
-  return scale ? std::optional(NarrowWeights{value->integers, scale, true}) : std::nullopt;
-}
-
-// x [rows..., K] times weights [N, K].
-Value by_columns(GraphBuilder& builder, Value x, const NarrowWeights& weights, const Type& result) {
+// x [rows..., K] times weights whose columns have a scale and a shift each.
+Value by_columns(GraphBuilder& b, Value x, const BlockWeights& weights, const Type& result) {
   int64_t last = x.rank() - 1;
-  Value product = times_transposed(builder, x, weights.integers, DType::F32);
-  return builder.op(Opcode::Multiply, {product, make_broadcast(builder, weights.scale, result, {last})});
-}
-
-// Whether four bits have all of the integers, whose blocks are whole words then.
-bool fit_four_bits(const Literal& integers) {
-  if (!has_whole_words(integers.dims().back(), DType::I4)) return false;
-  std::span<const int8_t> values = integers.data<int8_t>();
-  return std::all_of(values.begin(), values.end(), [](int8_t value) { return value >= -8 && value <= 7; });
+  Value product = times_transposed(b, x, weights.integers(b), DType::F32);
+  if (weights.has_shifts()) {
+    Value sums = b.reduce(Opcode::Add, x, {last}, /*keep_dims=*/false);
+    Value shifts = make_broadcast(b, weights.shifts(b), result, {last});
+    shifts = b.op(Opcode::Multiply, {make_broadcast(b, sums, result, first_dims(last)), shifts});
+    product = b.op(Opcode::Add, {product, shifts});
+  }
+  Value scales = b.convert(weights.scales(b), DType::F32);
+  return b.op(Opcode::Multiply, {product, make_broadcast(b, scales, result, {last})});
 }
 
 // The integers in that type; of u4 and u8 as rows of bytes are multiplied by.
@@ -88,6 +64,7 @@ LiteralRef stored_as(const Literal& integers, DType dtype) {
 // by, [rows..., blocks], and where sums of them start beside integers of such a type.
 struct ByteRows {
   Value bytes, scales, starts;
+  Value sums; // of the numbers that they stand for, by blocks
 };
 ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   constexpr float kLargest = 127;
@@ -106,18 +83,33 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   Value rounded = b.unary(Opcode::RoundNearestEven, scaled);
   Value scales = b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)});
   Value sums = b.reduce(Opcode::Add, rounded, {last}, /*keep_dims=*/false);
-  sums = b.op(Opcode::Multiply, {sums, b.splat_like(sums, -static_cast<double>(distance_of(integers)))});
-  return {b.reshape(b.convert(rounded, DType::I8), x.type().dims), scales, b.convert(sums, DType::I32)};
+  Value starts =
+      b.op(Opcode::Multiply, {sums, b.splat_like(sums, -static_cast<double>(distance_of(integers)))});
+  return {b.reshape(b.convert(rounded, DType::I8), x.type().dims), scales, b.convert(starts, DType::I32),
+          b.op(Opcode::Multiply, {sums, scales})};
 }
 
-Value by_blocks(GraphBuilder& builder, Value x, const NarrowWeights& weights, DType dtype) {
-  const Instruction& constant = *weights.integers.def;
-  builder.set_location(constant.location());
-  Value integers =
-      dtype == DType::I8 ? weights.integers : builder.constant(stored_as(*constant.literal(), dtype));
-  if (distance_of(dtype) == 0) return make_blocked_dot(builder, x, integers, weights.scale);
-  ByteRows rows = in_bytes(builder, x, integers.dim(1), dtype);
-  return make_blocked_dot(builder, rows.bytes, integers, weights.scale, rows.scales, rows.starts);
+Value sums_of_blocks(GraphBuilder& b, Value x, int64_t blocks) {
+  std::vector<Dim> dims = x.type().dims;
+  dims.back() = Dim(blocks);
+  dims.push_back(Dim(x.dim(x.rank() - 1) / blocks));
+  return b.reduce(Opcode::Add, b.reshape(x, dims), {x.rank()}, /*keep_dims=*/false);
+}
+
+Value by_blocks(GraphBuilder& b, Value x, const BlockWeights& weights, DType dtype) {
+  Value integers = weights.integers(b);
+  if (dtype != DType::I8) integers = b.constant(stored_as(*integers.def->literal(), dtype));
+  Value product, sums;
+  if (distance_of(dtype) == 0) {
+    product = make_blocked_dot(b, x, integers, weights.scales(b));
+    if (weights.has_shifts()) sums = sums_of_blocks(b, x, weights.blocks());
+  } else {
+    ByteRows rows = in_bytes(b, x, weights.blocks(), dtype);
+    product = make_blocked_dot(b, rows.bytes, integers, weights.scales(b), rows.scales, rows.starts);
+    sums = rows.sums;
+  }
+  if (!weights.has_shifts()) return product;
+  return b.op(Opcode::Add, {product, times_transposed(b, sums, weights.shifts(b))});
 }
 
 // Whether the model lets the dot's rows be bytes.
@@ -132,24 +124,22 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
     return {};
   Value x = dot.operand(0);
   const Attributes& attributes = dot.attributes();
-  bool plain = attributes.ints("rhs_batch").empty() &&
-               attributes.ints("rhs_contract") == std::vector<int64_t>{1} &&
-               attributes.ints("lhs_contract") == std::vector<int64_t>{x.rank() - 1};
-  auto weights = plain ? narrow_weights(dot.operand(1)) : std::nullopt;
-  if (!weights || !has_bounds(x.type()) || !x.type().dims.back().is_static()) return {};
-  bool has_few_rows = x.type().is_static() && x.type().num_elements() <= plan::kFewRows * x.dim(x.rank() - 1);
+  const std::vector<int64_t>& steps = attributes.ints("rhs_contract");
+  bool is_plain = attributes.ints("rhs_batch").empty() && steps.size() == 1 &&
+                  attributes.ints("lhs_contract") == std::vector<int64_t>{x.rank() - 1};
+  if (!is_plain || !has_bounds(x.type()) || !x.type().dims.back().is_static()) return {};
+  bool few_rows = has_few_rows(dot, 1);
+  if (!few_rows && options.bf16_products && plan::gains_by_bf16(dot, 1, *options.target)) return {};
+  auto weights = BlockWeights::of(dot.operand(1), steps[0]);
+  if (!weights) return {};
   GraphBuilder builder(*dot.parent(), &dot);
-  if (!weights->in_blocks) return has_few_rows ? by_columns(builder, x, *weights, dot.type()) : Value();
-  Type integers = weights->integers.type();
-  const Literal& literal = *weights->integers.def->literal();
-  if (integers.dtype != DType::I8 || integers.num_elements() == 0) return {};
-  if (!has_few_rows && (literal.is_opaque() || !bytes_suffice(dot))) return {};
-  if (literal.is_opaque()) return by_blocks(builder, x, *weights, DType::I8);
-  bool is_short = fit_four_bits(literal);
-  integers.dtype = is_short ? DType::U4 : DType::U8;
-  if (bytes_suffice(dot) && plan::gains_by_byte_rows(integers, has_few_rows, *options.target))
+  builder.set_location(dot.location());
+  if (!weights->in_blocks()) return by_columns(builder, x, *weights, dot.type());
+  bool is_short = weights->fit_four_bits();
+  Type integers = Type::tensor_of(is_short ? DType::U4 : DType::U8, {1, weights->blocks(), weights->block()});
+  if (bytes_suffice(dot) && plan::gains_by_byte_rows(integers, few_rows, *options.target))
     return by_blocks(builder, x, *weights, integers.dtype);
-  return has_few_rows ? by_blocks(builder, x, *weights, is_short ? DType::I4 : DType::I8) : Value();
+  return by_blocks(builder, x, *weights, is_short ? DType::I4 : DType::I8);
 }
 
 } // namespace

@@ -207,6 +207,76 @@ std::string quantized_layer(Growth& g) {
   return g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {g.add("MatMul", {d, w})});
 }
 
+std::string integers(Growth& g, DType dtype, const Dims& dims) {
+  auto literal = std::make_shared<Literal>(dtype, dims);
+  int64_t values = int64_t{1} << bit_width(dtype), least = is_signed(dtype) ? -values / 2 : 0;
+  // Those of bytes may be few enough for four bits.
+  if (values == 256 && g.random.chance(0.2)) values = g.random.pick({12, 16, 17});
+  for (int64_t i = 0; i < literal->num_elements(); ++i)
+    literal->set_int(i, least + g.random.between(0, values - 1));
+  return g.constant(literal);
+}
+
+// [steps, columns] or [columns, steps] of integers with a scale, and maybe a zero point, for all, for each
+// column or for each block of a column.
+std::string narrow_weights(Growth& g, int64_t steps, int64_t columns, bool columns_first) {
+  DType dtype = g.random.pick({DType::I8, DType::U8, DType::I4, DType::U4, DType::U4, DType::U2});
+  Dims dims = columns_first ? Dims{columns, steps} : Dims{steps, columns}, of_scales;
+  std::vector<Message> attributes;
+  int64_t step_dim = columns_first ? 1 : 0, block = g.random.pick({2, 4, 8, 8, 16, 32});
+  if (steps % block == 0 && g.random.chance(0.5)) {
+    of_scales = dims;
+    of_scales[static_cast<size_t>(step_dim)] = steps / block;
+    attributes = {attribute("axis", step_dim), attribute("block_size", block)};
+  } else if (g.random.chance(0.6)) {
+    of_scales = {columns};
+    attributes = {attribute("axis", 1 - step_dim)};
+  }
+  auto scales = std::make_shared<Literal>(DType::F32, of_scales);
+  for (int64_t i = 0; i < scales->num_elements(); ++i)
+    scales->set_double(i, g.random.pick({0.0625, 0.03125, 0.0078125}));
+  Names inputs{integers(g, dtype, dims), g.constant(scales)};
+  if (g.random.chance(0.5)) inputs.push_back(integers(g, dtype, of_scales));
+  return g.add("DequantizeLinear", inputs, attributes);
+}
+
+// The same as com.microsoft's operator has them.
+std::string narrow_product(Growth& g, const std::string& x, int64_t steps, int64_t columns) {
+  int64_t bits = g.random.pick({2, 4, 4, 8}), block = g.random.pick({16, 32}),
+          blocks = (steps + block - 1) / block;
+  auto scales = std::make_shared<Literal>(DType::F32, Dims{columns * blocks});
+  for (int64_t i = 0; i < scales->num_elements(); ++i)
+    scales->set_double(i, g.random.pick({0.0625, 0.03125}));
+  Names inputs{x, integers(g, DType::U8, {columns, blocks, block * bits / 8}), g.constant(scales)};
+  if (g.random.chance(0.5)) inputs.push_back(integers(g, DType::U8, {columns * ((blocks * bits + 7) / 8)}));
+  return g.add("com.microsoft.MatMulNBits", inputs,
+               {attribute("K", steps), attribute("N", columns), attribute("bits", bits),
+                attribute("block_size", block)});
+}
+
+// Floats times weights that are quantised.
+std::string narrow_layer(Growth& g) {
+  std::string x = g.find([](const Literal& v) {
+    return v.dtype() == DType::F32 && v.dims().size() == 2 && v.num_elements() > 0;
+  });
+  if (x.empty() || g.random.chance(0.7))
+    x = g.fresh(DType::F32,
+                {g.random.pick({1, 2, 4, 5, 9, 23}), g.random.pick({5, 8, 16, 24, 32, 48, 64, 96})});
+  if (x.empty()) return "";
+  int64_t steps = g.dims(x)[1], columns = g.random.pick({1, 5, 16, 33, 70});
+  std::string y;
+  switch (g.random.between(0, 3)) {
+  case 0: y = narrow_product(g, x, steps, columns); break;
+  case 1:
+    y = g.add("Gemm", {x, narrow_weights(g, steps, columns, true), g.fresh(DType::F32, {columns})},
+              {attribute("transB", 1)});
+    break;
+  case 2: y = g.add("MatMul", {x, g.add("Transpose", {narrow_weights(g, steps, columns, true)})}); break;
+  default: y = g.add("MatMul", {x, narrow_weights(g, steps, columns, false)});
+  }
+  return y.empty() ? y : g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {y});
+}
+
 std::string moved(Growth& g, const std::string& x) {
   if (x.empty()) return "";
   int64_t last = g.rank(x) - 1, dim = g.dims(x).back();
@@ -255,6 +325,7 @@ std::span<const Motif> quantization_motifs() {
       {"byte_network", 1, byte_network},
       {"wide_network", 1, wide_network},
       {"quantized_layer", 1, quantized_layer},
+      {"narrow_layer", 2, narrow_layer},
       {"narrow_values", 3, narrow_values},
   };
   return motifs;
