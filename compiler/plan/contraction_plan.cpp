@@ -202,6 +202,7 @@ private:
     if (chooses) plan.widened = vector_constant && !plan.lhs_columns && gains_by_widening(*g);
     if (plan.widened && (!vector_constant || plan.lhs_columns || !can_be_widened(*g)))
       return "constant columns of fewer bits are widened, where products are those of f32";
+    int64_t blocks = g->in_blocks ? g->contract[0].extent : 0;
     if (plan.widened) *g = g->widened();
     bool streams = vector_constant && !plan.widened; // from memory, to tiles
     if (streams) g->shape.weight_bytes = context_.model_weight_bytes;
@@ -215,7 +216,12 @@ private:
         (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
     if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
-    if (chooses && streams) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
+    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
+    bool are_whole = blocks == 0 || !plan.widened || blocks % plan.tiling.parts == 0;
+    if (!are_whole && chooses && !form())
+      while (blocks % plan.tiling.parts != 0) ++plan.tiling.parts;
+    else if (!are_whole)
+      return "parts of the reduction are whole blocks";
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
     if (chooses) choose_sums(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
@@ -224,8 +230,7 @@ private:
     if (!wrong.empty()) return wrong;
     set_streams(plan.tiling, *g, streams && !plan.unpacked);
     plan.tiling.looks_up_words = looks_up;
-    bool in_order = plan.tiling.columns_outermost && plan.tiling.parts == 1 && plan.tiling.row_block == 0;
-    if (plan.widened && !in_order) return "columns are widened by the group, outermost";
+    if (plan.widened && !plan.tiling.columns_outermost) return "columns are widened by the group, outermost";
     return check_blocks(plan.tiling, *g);
   }
 

@@ -133,12 +133,14 @@ TEST_CASE("blocked dots of more rows than a tile has", "[lower][blocked]") {
       for (int64_t blocks : {1, 4})
         for (int64_t columns : {1, 16, 33, 200})
           expect_blocked({integers, "bf16", rows, blocks, 16, columns}, kNativeCpus);
-    for (const char* plan : {"direct product fma f32 i4 f32 tile 2x2 columns outermost widened",
-                             "direct product fma f32 i4 f32 tile 3x1 columns outermost shares 2 widened",
-                             "direct product fma f32 i4 f32 tile 8x2 panel 4 columns outermost widened"})
-      if (std::string(integers) == "i4")
-        expect_blocked({integers, "f32", 19, 3, 32, 70, true, true, false, plan}, kNativeCpus);
   }
+  for (const char* plan :
+       {"direct product fma f32 i4 f32 tile 2x2 columns outermost widened",
+        "direct product fma f32 i4 f32 tile 3x1 columns outermost shares 2 widened",
+        "direct product fma f32 i4 f32 tile 8x2 panel 4 columns outermost widened",
+        "direct product fma f32 i4 f32 tile 4x2 columns outermost row_block 8 widened",
+        "direct product fma f32 i4 f32 tile 2x3 columns outermost parts 3 row_block 4 widened"})
+    expect_blocked({"i4", "f32", 19, 3, 32, 70, true, true, false, plan}, kNativeCpus);
   // Without: over and over for every tile.
   expect_blocked({"i8", "f32", 19, 3, 16, 37, false, true, false,
                   "direct product fma f32 i8 f32 tile 2x2 columns outermost"},

@@ -55,7 +55,7 @@ public:
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.shape.outer) outer *= extent;
-    bool by_groups = tiling_.columns_outermost && tiling_.row_block == 0 && tiling_.tile.column_streams == 1;
+    bool by_groups = tiling_.columns_outermost && tiling_.tile.column_streams == 1;
     FIRN_CHECK(by_groups || !spec_.begin_group, "groups of columns begin over and over");
     if (tiling_.tile.column_streams > 1) {
       emit_streams();
@@ -67,7 +67,7 @@ public:
       IntExpr block = floor_div(p, groups_.count());
       TilePosition position;
       emit_column_group(b_, groups_, floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
-        position.column_vector = vector;
+        begin_group(position, vector, vectors);
         emit_row_block(position, block, blocks, vectors);
       });
     } else if (tiling_.columns_outermost) {
@@ -80,9 +80,7 @@ public:
       position.outer = unflatten(floor_div(group, groups_.count()), 0, spec_.shape.vector_outer_dims);
       emit_column_group(b_, groups_, floor_mod(group, groups_.count()),
                         [&](const IntExpr& vector, int vectors) {
-                          position.column_vector = vector;
-                          position.vectors = vectors;
-                          if (spec_.begin_group) spec_.begin_group(b_, position);
+                          begin_group(position, vector, vectors);
                           emit_walk(position, share, vectors);
                         });
     } else if (outer > 1) {
@@ -106,6 +104,12 @@ public:
   void emit_rows(TilePosition& position) { emit_all_segments(position, position.vectors); }
 
 private:
+  void begin_group(TilePosition& position, const IntExpr& vector, int vectors) {
+    position.column_vector = vector;
+    position.vectors = vectors;
+    if (spec_.begin_group) spec_.begin_group(b_, position);
+  }
+
   // Rows in tiles of tile.rows, the remainder a tile of its own; tiles of which some rows are partly outside
   // stand alone.
   std::vector<Segment> split_rows() const {
@@ -380,7 +384,7 @@ private:
     b_.loop(0, groups_.count(), 1, [&](const IntExpr& group) {
       TilePosition position;
       emit_column_group(b_, groups_, group, [&](const IntExpr& vector, int vectors) {
-        position.column_vector = vector;
+        begin_group(position, vector, vectors);
         emit_row_block(position, block, blocks, vectors);
       });
     });

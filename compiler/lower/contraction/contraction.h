@@ -101,8 +101,8 @@ struct ContractionSpec {
   std::function<MatrixPlace(const TilePosition&, int number, const std::vector<IntExpr>& k)> vector_rows;
   // What the sums of one row and vector start from. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
-  // What runs before the tiles of a group of columns, outermost, whose position and width it gets. Unset:
-  // nothing.
+  // What runs before the tiles of a group of columns, outermost but for blocks of rows, whose position and
+  // width it gets. Unset: nothing.
   std::function<void(kernel::Builder&, const TilePosition&)> begin_group;
   // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the
   // group's successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the

@@ -52,7 +52,8 @@ struct ReductionPart {
 PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::TileShape& tile,
                              ReductionPart part = {});
 // How the scales of blocks are, in the same order.
-PackedOperand packed_scales(const plan::DotGeometry& geometry, const plan::TileShape& tile, DType dtype);
+PackedOperand packed_scales(const plan::DotGeometry& geometry, const plan::TileShape& tile, DType dtype,
+                            ReductionPart part = {});
 // Elements of the sums between parts.
 int64_t partial_elements(const plan::DotGeometry& geometry, const plan::TileShape& tile);
 

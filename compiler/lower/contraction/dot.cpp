@@ -162,7 +162,7 @@ private:
   }
 
   Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    PackedOperand packed = packed_scales(g_, plan_.tiling.tile, binding_.scales_dtype);
+    PackedOperand packed = packed_scales(g_, plan_.tiling.tile, binding_.scales_dtype, part_);
     plan::Product product{ProductKind::Fma, DType::F32, binding_.scales_dtype, DType::F32};
     return load_packed_factors(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
   }
@@ -305,13 +305,16 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
   return packed;
 }
 
-PackedOperand packed_scales(const plan::DotGeometry& g, const plan::TileShape& tile, DType dtype) {
+PackedOperand packed_scales(const plan::DotGeometry& g, const plan::TileShape& tile, DType dtype,
+                            ReductionPart part) {
   PackedOperand packed;
+  Steps blocks = steps_of(g, part);
   packed.tile = tile;
   packed.element = memory_scalar(dtype);
   packed.columns = g.shape.n;
   packed.column_stride = g.contract[0].extent;
-  packed.extents = {g.contract[0].extent};
+  packed.first_element = blocks.first;
+  packed.extents = {blocks.count};
   packed.strides = {1};
   return packed;
 }

@@ -55,7 +55,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
         scale_place;
   if (g.in_blocks)
     scale_place =
-        pack_operand(context, instruction, packed_scales(g, tile, root.scales.dtype()), root.scales);
+        pack_operand(context, instruction, packed_scales(g, tile, root.scales.dtype(), part), root.scales);
   KernelMaker maker(context, instruction, "dot");
   ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(scalar);
@@ -63,7 +63,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
                        ? maker.read(vector)
                        : maker.parameter(columns, packed.element, packed.elements(), false, "packed");
   if (g.in_blocks) {
-    PackedOperand scales = packed_scales(g, tile, root.scales.dtype());
+    PackedOperand scales = packed_scales(g, tile, root.scales.dtype(), part);
     binding.scales_dtype = root.scales.dtype();
     binding.scales = maker.parameter(scale_place, scales.element, scales.elements(), false, "scales");
     if (root.row_scales) {
@@ -92,7 +92,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   maker.set_flops(g.flops / part.count);
   plan::DotGeometry tiled = plan.widened ? g.widened() : g;
   ContractionSpec spec = dot_spec(tiled, plan, binding, part);
-  if (plan.widened) widen_columns(maker, spec, dot_spec(g, plan, binding), plan.tiling);
+  if (plan.widened) widen_columns(maker, spec, dot_spec(g, plan, binding, part), plan.tiling);
   spec.finish_rows = finish_rows;
   emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
