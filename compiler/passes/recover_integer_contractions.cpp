@@ -34,6 +34,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/passes/sums_of_pairs.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/product.h"
 
@@ -41,7 +42,6 @@
 #include <cfloat>
 #include <climits>
 #include <cmath>
-#include <numeric>
 
 namespace firn {
 namespace {
@@ -121,15 +121,6 @@ double most_centered(const Centered& value) {
   const Range zeros = value.zero_point ? range_of(value.zero_point) : Range{0, 0};
   const auto shift = static_cast<double>(value.shift);
   return std::max(own.most - (zeros.least + shift), zeros.most + shift - own.least);
-}
-
-// Whether no part of `length` steps of a sum comes to more than there is room for; `amounts` of each sum's
-// steps, one sum behind the other.
-bool parts_fit(const std::vector<double>& amounts, int64_t steps, int64_t length, double room) {
-  for (auto sum = amounts.begin(); sum != amounts.end(); sum += steps)
-    for (int64_t first = 0; first < steps; first += length)
-      if (!(std::accumulate(sum + first, sum + std::min(first + length, steps), 0.0) <= room)) return false;
-  return true;
 }
 
 // One operand of the contraction.
@@ -286,45 +277,9 @@ private:
     return is_convolution() ? 1 : static_cast<int>(ints("lhs_contract", "rhs_contract", operand)[0]);
   }
 
-  // In how many steps the amounts of no sum's weights come to more than i32 holds beside the largest numbers;
-  // in few steps products gain less than their sums take: 0.
   int64_t steps_that_fit(int wide) const {
-    constexpr int64_t kFewSteps = 64, kMultiple = 16;
-    const Value weights = sides_[1 - wide].integers;
-    const int dim = dim_of_steps(1 - wide);
-    const int64_t steps = weights.dim(dim);
-    const double room = INT_MAX / std::max(sides_[wide].most, 32768.0);
-    const std::vector<double> amounts = amounts_by_step(1 - wide);
-    for (int64_t length = steps; length == steps || length >= kFewSteps;
-         length = (length / 2 + kMultiple - 1) / kMultiple * kMultiple) {
-      if (parts_fit(amounts, steps, length, room)) return length;
-      if (length <= kMultiple) break;
-    }
-    return 0;
-  }
-
-  // Of each sum that constant weights are in, and of each of its steps: their amounts, over windows together.
-  std::vector<double> amounts_by_step(int operand) const {
-    const Literal& literal = *constant_literal(sides_[operand].integers);
-    const std::vector<int64_t>& dims = literal.dims();
-    const std::vector<int64_t> summed = summed_dims(operand);
-    const auto steps_dim = static_cast<size_t>(dim_of_steps(operand));
-    std::vector<int64_t> strides(dims.size(), 0);
-    int64_t stride = dims[steps_dim];
-    strides[steps_dim] = 1;
-    for (size_t d = dims.size(); d-- > 0;) {
-      if (contains(summed, static_cast<int64_t>(d))) continue;
-      strides[d] = stride;
-      stride *= dims[d];
-    }
-    std::vector<double> amounts(static_cast<size_t>(stride));
-    std::vector<int64_t> index(dims.size(), 0);
-    for (int64_t i = 0; i < literal.num_elements(); ++i) {
-      int64_t at = std::inner_product(index.begin(), index.end(), strides.begin(), int64_t{0});
-      amounts[static_cast<size_t>(at)] += std::abs(literal.get_double(i));
-      for (size_t d = dims.size(); d-- > 0 && ++index[d] == dims[d];) index[d] = 0;
-    }
-    return amounts;
+    const Literal& weights = *constant_literal(sides_[1 - wide].integers);
+    return steps_of_sums(weights, summed_dims(1 - wide), dim_of_steps(1 - wide), sides_[wide].most);
   }
 
   Value steps_between(Value integers, int dim, int64_t first, int64_t last) {
