@@ -204,8 +204,7 @@ private:
       return "constant columns of fewer bits are widened, where products are those of f32";
     int64_t blocks = g->in_blocks ? g->contract[0].extent : 0;
     if (plan.widened) *g = g->widened();
-    bool streams = vector_constant && !plan.widened; // from memory, to tiles
-    if (streams) g->shape.weight_bytes = context_.model_weight_bytes;
+    if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
     prefer_matrices(plan, *g);
     set_tiling(plan, g->shape, target_, chooses);
@@ -228,7 +227,7 @@ private:
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
-    set_streams(plan.tiling, *g, streams && !plan.unpacked);
+    set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
     plan.tiling.looks_up_words = looks_up;
     if (plan.widened && !plan.tiling.columns_outermost) return "columns are widened by the group, outermost";
     return check_blocks(plan.tiling, *g);

@@ -77,6 +77,9 @@ void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec n
     IntExpr place = (number_of(shape, k) * at.vectors + vector) * lanes;
     return b.load({kernel::Scalar::F32, lanes}, scratch, place, 4 * lanes);
   };
+  // What comes from memory is asked for as it lies there.
+  tiled.prefetch = narrow.prefetch;
+  tiled.group_lines = narrow.group_lines;
   tiled.begin_group = [widener = GroupWidener(std::move(narrow), tiling, scratch)](
                           Builder& b, const TilePosition& at) { widener.emit(b, at); };
 }
