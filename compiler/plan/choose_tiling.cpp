@@ -378,6 +378,7 @@ ColumnGroups column_groups(int64_t n, const TileShape& tile) {
   groups.rest_vectors = is_cut ? even_part(rest, tile.vectors) : static_cast<int>(rest);
   groups.rest_groups = rest == 0 ? 0 : rest / groups.rest_vectors;
   groups.rest_registers = is_cut ? groups.rest_vectors : groups.rest_panel_registers;
+  if (tile.whole_panels && rest > 0) groups.rest_panel_registers = groups.panel_vectors;
   return groups;
 }
 
@@ -416,6 +417,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   if (of_stream) tile = &*of_stream;
   tiling.tile = tile ? *tile : is_matrix ? choose_tile_block(shape, target) : choose_tile(shape, target);
   tiling.tile.lanes = target.lanes(shape.element_bits);
+  tiling.tile.whole_panels |= shape.whole_panels && (!tile || of_stream);
   tiling.compact = shape.compact;
   tiling.unroll = shape.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);

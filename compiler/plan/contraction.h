@@ -33,6 +33,8 @@ struct TileShape {
   // Column groups that are computed side by side, of as many equal parts of the columns: a packed operand
   // that comes from memory comes as so many streams.
   int column_streams = 1;
+  // The last panel is as wide as the others, zeros beyond the columns: as a layout has it.
+  bool whole_panels = false;
   int panel_vectors() const { return panel > 0 ? panel : vectors; }
   bool operator==(const TileShape&) const = default;
 };
@@ -74,7 +76,8 @@ struct ContractionShape {
   // Of the packed vector operand, where its form is given: a tile's panel_vectors() and k_interleave. 0: it
   // is the tile's to choose.
   int panel = 0, panel_k_interleave = 1;
-  bool m_varies = false; // from run to run; m is the most that it may be
+  bool whole_panels = false; // likewise: of the tile
+  bool m_varies = false;     // from run to run; m is the most that it may be
   // Sums of the innermost loop are scaled and join those of the whole: a tile holds both, and words of
   // factors beside the factors that they are taken apart into.
   bool has_inner_sums = false;
@@ -133,16 +136,17 @@ ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile);
 
 // The panels of the packed vector operand, and the groups of vectors that tiles take of them: all of a
 // panel, or with TileShape::panel a part. The last panel may be narrower; its groups are equal too, and as
-// wide as its vectors can be divided evenly. With k_interleave, a panel that ends in a part of a vector is
-// that last one even if it has as many, and is one group.
+// wide as its vectors can be divided evenly. With whole_panels it takes as much memory as the others. With
+// k_interleave, a panel that ends in a part of a vector is that last one even if it has as many, and is one
+// group.
 struct ColumnGroups {
-  int64_t total_vectors; // ceil(n / lanes)
-  int64_t full_groups;   // of `vectors` each
-  int64_t rest_groups;   // of the last, narrower panel; 0: there is none
-  int rest_vectors;      // of each of those
-  int rest_registers;    // that hold these
-  int rest_panel_registers;
-  int rest_k_interleave; // steps in one of those registers
+  int64_t total_vectors;    // ceil(n / lanes)
+  int64_t full_groups;      // of `vectors` each
+  int64_t rest_groups;      // of the last, narrower panel; 0: there is none
+  int rest_vectors;         // of each of those
+  int rest_registers;       // that hold these
+  int rest_panel_registers; // from one step of that panel to the next
+  int rest_k_interleave;    // steps in one of those registers
   int vectors, lanes;
   int panel_vectors;
   int64_t count() const { return full_groups + rest_groups; }

@@ -168,6 +168,28 @@ private:
     if (!form()) return;
     shape.panel = form()->tiling.tile.panel_vectors();
     shape.panel_k_interleave = form()->tiling.tile.k_interleave;
+    shape.whole_panels = form()->tiling.tile.whole_panels;
+  }
+
+  // Of columns that lie in panels already.
+  void take_panels(DotGeometry& g) const {
+    if (g.panel_columns == 0) return;
+    g.shape.panel = static_cast<int>(g.panel_columns / target_.lanes(g.shape.element_bits));
+    g.shape.panel_k_interleave = 1;
+    g.shape.whole_panels = true;
+  }
+  // Why a tile does not read the columns as they lie; empty: it does.
+  std::string check_panels(const ContractionPlan& plan, const DotGeometry& g, bool vector_constant) const {
+    const TileShape& tile = plan.tiling.tile;
+    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    if (tile.whole_panels && (plan.unpacked || tile.k_interleave > 1 || is_matrix))
+      return "whole panels are of columns packed for vectors, one step in each";
+    if (g.panel_columns == 0) return "";
+    if (!vector_constant || plan.product.kind != ProductKind::Fma || plan.product.k_group() > 1)
+      return "what lies in panels is constant and multiplied step by step";
+    if (!tile.whole_panels || tile.panel_vectors() * tile.lanes != g.panel_columns)
+      return "the columns lie in whole panels of " + std::to_string(g.panel_columns);
+    return "";
   }
 
   std::string complete_dot(ContractionPlan& plan, bool chooses) const {
@@ -206,10 +228,12 @@ private:
     if (plan.widened) *g = g->widened();
     if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
+    if (chooses) take_panels(*g);
     prefer_matrices(plan, *g);
     set_tiling(plan, g->shape, target_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
+    if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
     if (plan.widened) plan.tiling.columns_outermost = true;
     if (plan.tiling.tile.column_streams > 1 &&
         (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
@@ -327,7 +351,8 @@ private:
         g->in_block > 0 && g->shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0)
       return "only dots have parts of the reduction and blocks of rows";
-    if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";
+    if (plan.lhs_columns || plan.unpacked || plan.tiling.tile.whole_panels)
+      return "a convolution's filters are packed columns, the last panel no wider than these";
     if (chooses && !context_.by_lines)
       share_out(plan.tiling, g->shape, target_, context_.options.threads, !g->splits_rows());
     if (chooses) choose_sums(plan, g->shape);
@@ -343,8 +368,8 @@ private:
       return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
     set_tiling(plan, g->shape, target_, chooses);
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 ||
-        plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.lhs_columns ||
-        plan.unpacked || plan.looped_epilogue || plan.bias_first)
+        plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.tiling.tile.whole_panels ||
+        plan.lhs_columns || plan.unpacked || plan.looped_epilogue || plan.bias_first)
       return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

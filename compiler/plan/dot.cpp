@@ -28,10 +28,18 @@ DotOperand make_operand(const Type& type, const std::vector<int64_t>& batch,
   return operand;
 }
 
+// Whether the rhs is a matrix of columns that lie in panels.
+bool has_panels(const Instruction& dot) {
+  const Attributes& a = dot.attributes();
+  return columns_of_panel(dot.operand(1).type()) > 0 && a.ints("rhs_batch").empty() &&
+         a.ints("rhs_contract") == std::vector<int64_t>{1};
+}
+
 bool is_covered(const Instruction& dot, const Type& result) {
   for (int i = 0; i < 2; ++i) {
     const Type& type = dot.operand(i).type();
-    if (!type.layout.is_plain() || type.at_bound().num_elements() == 0 || is_packed(type.dtype)) return false;
+    bool lies_well = type.layout.is_plain() || (i == 1 && has_panels(dot));
+    if (!lies_well || type.at_bound().num_elements() == 0 || is_packed(type.dtype)) return false;
   }
   return accumulator_of(dot.operand(0).dtype(), dot.operand(1).dtype(), dot.type().dtype) &&
          result.layout.is_plain() && dot.type().at_bound().num_elements() > 0;
@@ -112,6 +120,16 @@ int64_t extent_of(const std::vector<Axis>& axes) {
   return extent;
 }
 
+int64_t columns_of_panel(const Type& type) {
+  if (!type.is_tensor() || type.rank() != 2 || !type.is_static() || type.layout.blocks.size() != 1) return 0;
+  int64_t columns = type.layout.blocks[0].size;
+  return type.layout == layout_in_panels(columns) ? columns : 0;
+}
+
+Layout layout_in_panels(int64_t columns) {
+  return {{0, 1}, {{0, static_cast<int>(columns)}}, {}};
+}
+
 bool DotGeometry::has_static_columns() const {
   auto batch = as_one(columns.batch);
   auto lies_still = [](const Contract& axis) {
@@ -135,8 +153,12 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   const Attributes& a = dot.attributes();
   DotGeometry g;
   g.rows = make_operand(dot.operand(0).type(), a.ints("lhs_batch"), a.ints("lhs_contract"));
-  g.columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
+  Type columns = dot.operand(1).type();
+  g.panel_columns = columns_of_panel(columns);
+  if (g.panel_columns > 0) columns.layout = {}; // tiles have their own way through panels
+  g.columns = make_operand(columns, a.ints("rhs_batch"), a.ints("rhs_contract"));
   g.swapped = swapped;
+  if (swapped && g.panel_columns > 0) return std::nullopt;
   if (swapped) std::swap(g.rows, g.columns);
   auto column = as_one(g.columns.free);
   if (!column) return std::nullopt;

@@ -25,6 +25,11 @@ struct DotOperand {
   std::vector<Axis> batch, free, contract;
 };
 
+// The columns of a dot may be a constant that lies as tiles read it: [n,k] as [panel][k][column of the
+// panel], the last panel as wide as the others. Those of one panel; 0: the type lies otherwise.
+int64_t columns_of_panel(const Type& type);
+Layout layout_in_panels(int64_t columns);
+
 struct DotGeometry {
   // Contracted dims, neighbours merged where both operands allow it. Of a blocked dot: blocks, and within
   // them steps, or words of steps.
@@ -34,10 +39,11 @@ struct DotGeometry {
     IntExpr steps; // of a run, which varies only where there is one loop
   };
   DotOperand rows, columns;
-  bool swapped = false;     // the lhs has the columns
-  bool in_blocks = false;   // sums over the last loop are scaled, by block and column
-  int64_t word_steps = 1;   // steps of the reduction that an element of the columns holds
-  bool rows_as_one = false; // all free dims of that operand are the tiled rows, rather than the last one
+  bool swapped = false;      // the lhs has the columns
+  bool in_blocks = false;    // sums over the last loop are scaled, by block and column
+  int64_t panel_columns = 0; // of a constant in panels; 0: columns are packed, or read where they lie
+  int64_t word_steps = 1;    // steps of the reduction that an element of the columns holds
+  bool rows_as_one = false;  // all free dims of that operand are the tiled rows, rather than the last one
   Axis row{1, 1}, column{1, 1};
   std::vector<Contract> contract; // one at least
   ContractionShape shape;
@@ -61,8 +67,8 @@ struct DotGeometry {
   DotGeometry widened() const;
 
   // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain
-  // ones, columns that lie unevenly. Batches and rows may vary; so may what is summed where that is one loop
-  // over single steps, and columns of one dim that are read where they lie.
+  // ones and a rhs in panels, columns that lie unevenly. Batches and rows may vary; so may what is summed
+  // where that is one loop over single steps, and columns of one dim that are read where they lie.
   static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
                                        const Product& product);
 

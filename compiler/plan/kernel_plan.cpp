@@ -60,9 +60,9 @@ std::string text_of(const ContractionPlan& plan) {
          number("sum_tiles", tiling.sum_tiles, 1) + number("k_blocks", tiling.k_blocks, 1) +
          number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
          number("shares", tiling.shares, 1) + number("column_streams", tiling.tile.column_streams, 1) +
-         flag(tiling.compact, "compact") + flag(plan.lhs_columns, "lhs_columns") +
-         flag(plan.unpacked, "unpacked") + flag(plan.widened, "widened") +
-         flag(plan.image_copy == ImageCopy::Rows, "packs_rows") +
+         flag(tiling.tile.whole_panels, "whole_panels") + flag(tiling.compact, "compact") +
+         flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
+         flag(plan.widened, "widened") + flag(plan.image_copy == ImageCopy::Rows, "packs_rows") +
          flag(plan.image_copy == ImageCopy::Windows, "packs_windows") +
          flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
          flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
@@ -312,6 +312,7 @@ private:
       return false;
     if (streams > kMaxTile) return in_.fail("streams are up to " + std::to_string(kMaxTile));
     tiling.tile.column_streams = static_cast<int>(streams);
+    tiling.tile.whole_panels = in_.accept("whole_panels");
     if (std::max({parts, sum_tiles, k_blocks}) > INT32_MAX) return in_.fail("there are not so many steps");
     tiling.parts = static_cast<int>(parts);
     tiling.sum_tiles = static_cast<int>(sum_tiles);

@@ -31,7 +31,7 @@ enum class SumsIn : uint8_t {
 //
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
-//           [row_block N] [shares N] [column_streams N]
+//           [row_block N] [shares N] [column_streams N] [whole_panels]
 //           [compact] [lhs_columns] [unpacked] [widened] [packs_rows|packs_windows] [looped_epilogue]
 //           [bias_first]]
 //

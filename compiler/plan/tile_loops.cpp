@@ -135,7 +135,9 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   int64_t column_bytes = bit_width(g.columns.type.dtype) / 8, bytes = bit_width(g.rows.type.dtype) / 8;
   int64_t group_bytes = steps * tile.vectors * tile.lanes * column_bytes,
           most = share_of(target.l2_bytes, cache_share::kColumnGroup);
-  if (!form && group_bytes > most && rows * steps * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
+  // What lies in panels already has all steps of each together.
+  if (!form && g.panel_columns == 0 && group_bytes > most &&
+      rows * steps * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
     tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
   int64_t row_bytes = std::max<int64_t>(1, steps / tiling.parts * bytes);
   int64_t room = share_of(target.l2_bytes, cache_share::kRowBlock);
@@ -155,6 +157,7 @@ std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
   if (!allows_blocks(g, tiling.tile) || !tiling.columns_outermost)
     return "parts and blocks of rows want one loop of the reduction, no batches, more rows than a tile has, "
            "and columns outermost";
+  if (tiling.parts > 1 && g.panel_columns > 0) return "what lies in panels already has no parts";
   if ((tiling.parts - 1) * g.part_steps(tiling.parts) >= g.contract[0].extent)
     return "parts would be left without steps";
   if (tiling.row_block % tiling.tile.rows != 0 || tiling.row_block >= g.shape.m + tiling.tile.rows)

@@ -22,6 +22,8 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "direct tile 4x3 splits 2 interleave 4 rows outermost",
         "direct tile 6x4 columns outermost parts 3 row_block 48",
         "direct tile 4x2 columns outermost shares 5",
+        "direct tile 1x4 panel 8 columns outermost whole_panels",
+        "direct tile 1x2 columns outermost column_streams 2 whole_panels compact",
         "direct tile 8x1 columns outermost compact lhs_columns unpacked looped_epilogue",
         "direct product dot4 u8 i8 i32",
         "direct product dot2 bf16 bf16 f32 tile 14x2 columns outermost",

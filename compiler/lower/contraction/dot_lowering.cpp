@@ -36,6 +36,15 @@ const Instruction* joined_rows(const LoweringContext& context, const Instruction
   return nullptr;
 }
 
+// Where tiles read packed columns: a constant of its own, or the one that lies in panels.
+Place place_columns(LoweringContext& context, const Instruction& instruction, const plan::DotGeometry& g,
+                    const PackedOperand& packed, Value columns) {
+  if (g.panel_columns > 0) return context.place_of(columns);
+  std::optional<IntExpr> selected;
+  if (!columns.type().is_static()) selected = plan::as_one(g.columns.batch)->extent;
+  return pack_operand(context, instruction, packed, columns, selected);
+}
+
 // Sums between the parts of a reduction.
 struct PartialSums {
   Place place;
@@ -49,9 +58,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   const plan::TileShape& tile = plan.tiling.tile;
   Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
   PackedOperand packed = packed_columns(g, tile, part);
-  std::optional<IntExpr> selected;
-  if (!vector.type().is_static()) selected = plan::as_one(g.columns.batch)->extent;
-  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector, selected),
+  Place columns = plan.unpacked ? Place{} : place_columns(context, instruction, g, packed, vector),
         scale_place;
   if (g.in_blocks)
     scale_place =

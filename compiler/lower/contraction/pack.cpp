@@ -289,8 +289,8 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
 int64_t PackedOperand::step_elements(const TilePosition& position) const {
   plan::ColumnGroups groups = plan::column_groups(columns, tile);
   const IntExpr& first = position.column_vector;
-  int64_t registers =
-      tile.panel > 0 ? groups.panel_registers(first) : groups.registers(first, position.vectors);
+  bool has_panels = tile.panel > 0 || tile.whole_panels;
+  int64_t registers = has_panels ? groups.panel_registers(first) : groups.registers(first, position.vectors);
   return registers * (tile.lanes * k_group / groups.k_interleave(first));
 }
 
