@@ -23,6 +23,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/dot.h"
 #include "compiler/plan/element_code.h"
 #include "compiler/plan/fused_spatial_sum.h"
 
@@ -93,10 +94,10 @@ Role movement_role(const Instruction& producer, bool repeated) {
                                                                                        : Role::None;
   }
   case Opcode::Gather: {
-    // Rows, or elements that vectors have lanes for.
-    bool keeps_vectors =
-        gathers_blocks(producer) ||
-        (producer.operand(1).rank() > 0 && is_plain_movement(producer) && has_long_rows(producer.type()));
+    // Rows, or elements that vectors have lanes for; those of panels come one by one wherever they are read.
+    bool has_rows = is_plain_movement(producer) || plan::columns_of_panel(producer.operand(0).type()) > 0;
+    bool keeps_vectors = gathers_blocks(producer) ||
+                         (producer.operand(1).rank() > 0 && has_rows && has_long_rows(producer.type()));
     return keeps_vectors && !repeated ? Role::Producer : Role::None;
   }
   default: return Role::None;

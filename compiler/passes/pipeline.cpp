@@ -50,6 +50,7 @@ constexpr PassStep kSteps[] = {
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
     {"align-columns", true,
      "behind fuse-attention, whose products stay as they are; before fusion, which joins what it makes"},
+    {"share-tables", true, "when dots have their final form; before fusion, which would hide the gathers"},
     {"form-fusions", true, "last but for what joins fusions: other passes do not look inside"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},

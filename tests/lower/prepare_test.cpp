@@ -94,12 +94,13 @@ void check_compiled(const kernel::Program& program, const Module& module, const 
 struct Prepared {
   int packed = 0, transformed = 0, copied = 0;
 };
-Prepared expect_prepared(Module& source, const std::string& cpu) {
+Prepared expect_prepared(Module& source, const std::string& cpu, bool optimize_size = false) {
   INFO(cpu << "\n" << print_module(source));
   TargetInfo target = target_of("", cpu);
   PipelineRun run;
   run.options.target = &target;
   run.options.winograd = plan::Winograd::All;
+  run.options.optimize_size = optimize_size;
   if (Result done = run_passes(source, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
   kernel::Program program = lower_program(source, cpu);
@@ -121,10 +122,10 @@ Prepared expect_prepared(Module& source, const std::string& cpu) {
   return found;
 }
 
-Prepared expect_prepared(const std::string& text, const std::string& cpu) {
+Prepared expect_prepared(const std::string& text, const std::string& cpu, bool optimize_size = false) {
   auto parsed = parse_module("test.hlo", text);
   if (!parsed) FAIL(parsed.error().message);
-  return expect_prepared(**parsed, cpu);
+  return expect_prepared(**parsed, cpu, optimize_size);
 }
 
 // lhs [rows, k] by a constant rhs.
@@ -214,6 +215,25 @@ TEST_CASE("@prepare lays constants out", "[lower][prepare]") {
                         " : f32[1,21,9,9]\n    %c = convolution %x, %w {window = 1x1, groups = 1} : "
                         "f32[1,21,9,9]\n    %y = add %c, %a : f32[1,21,9,9]\n    return %y\n  }\n}\n",
                     cpu);
+  }
+}
+
+TEST_CASE("@prepare makes a table that is looked up and multiplied by once", "[lower][prepare][table]") {
+  for (const char* cpu : kCpus) {
+    if (!runs(cpu)) continue;
+    for (auto [rows, width] : {std::pair{1, 3}, {37, 5}, {150, 12}}) {
+      std::string found = dims_text({4, width}), scores = dims_text({2, rows});
+      Prepared prepared = expect_prepared(
+          "module @m {\n  func @main(%x: f32" + dims_text({2, width}) + ", %i: i64[4]) -> (f32" + found +
+              ", f32" + scores + ") {\n    %t = " + random_constant(rows * width, 1) + " : f32" +
+              dims_text({rows, width}) + "\n    %g = gather %t, %i {axis = 0} : f32" + found +
+              "\n    %w = transpose %t {permutation = [1, 0]} : f32" + dims_text({width, rows}) +
+              "\n    %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = "
+              "[0]} : f32" +
+              scores + "\n    return %g, %y\n  }\n}\n",
+          cpu, /*optimize_size=*/true);
+      CHECK(prepared.packed + prepared.copied == 1);
+    }
   }
 }
 

@@ -131,13 +131,16 @@ std::string reverse_sequence(Growth& g) {
                {attribute("time_axis", time), attribute("batch_axis", 1 - time)});
 }
 
-// A table looked up by ids, as in language models.
+// A table looked up by ids, as in language models, which may find the nearest of all its rows too.
 std::string embedding(Growth& g) {
   int64_t rows = g.random.between(3, 20), width = g.draw_dim();
   std::string table = g.weights(g.draw_float(), {rows, width});
   auto ids = std::make_shared<Literal>(DType::I64, Dims{g.random.pick({1, 1, 2}), g.draw_dim()});
   for (int64_t i = 0; i < ids->num_elements(); ++i) ids->set_int(i, g.random.between(0, rows - 1));
-  return g.add("Gather", {table, g.input(ids)});
+  std::string found = g.add("Gather", {table, g.input(ids)});
+  if (g.random.chance(0.5)) return found;
+  return g.add("MatMul",
+               {g.add("Tanh", {found}), g.add("Transpose", {table}, {attribute_ints("perm", {1, 0})})});
 }
 
 } // namespace

@@ -1,0 +1,73 @@
+// When a table is held once.
+#include "compiler/plan/shared_table.h"
+
+#include "compiler/graph/fusion.h"
+#include "compiler/plan/choose_plan.h"
+#include "compiler/plan/cost_model.h"
+#include "compiler/plan/schedule.h"
+#include "compiler/plan/varying_dims.h"
+#include "compiler/plan/views.h"
+
+namespace firn::plan {
+namespace {
+
+// The part of a run that reading scattered elements may add to it.
+constexpr double kMostOfRun = 0.02;
+// How many times as long a line takes to come as one of a stream, as measured: none is asked for ahead, and
+// few share a page.
+constexpr double kScattered = 4;
+
+// How the dot is computed if it packs its columns for itself; nothing if it does not pack them, or if another
+// word than the cost model's decides.
+std::optional<ContractionPlan> own_plan(const Instruction& dot, const PlanOptions& options,
+                                        int64_t weight_bytes) {
+  if (dot.attributes().has("plan")) return std::nullopt;
+  if (options.schedules && options.schedules->find(kernel_signature(dot, options.target)))
+    return std::nullopt;
+  ContractionContext context{options, weight_bytes};
+  auto plan = has_static_types(dot) ? choose_plan(dot, context) : choose_varying_plan(dot, context);
+  const auto* tiles = plan ? std::get_if<ContractionPlan>(&*plan) : nullptr;
+  return tiles ? std::optional(*tiles) : std::nullopt;
+}
+
+// Of the products with weights of a region, at the bounds of what varies.
+double cycles_of_products(const Region& region, const TargetInfo& target, int64_t weight_bytes) {
+  double cycles = 0;
+  for (const auto& instruction : region.instructions()) {
+    bool has_weights = sums_products(*instruction) && (instruction->operand(0).def->is(Opcode::Constant) ||
+                                                       instruction->operand(1).def->is(Opcode::Constant));
+    if (has_weights) cycles += predicted_cycles(*instruction, target, weight_bytes);
+  }
+  return cycles;
+}
+
+// Of reading rows out of panels, element by element.
+double cycles_of_gathers(const std::vector<const Instruction*>& gathers, const TargetInfo& target,
+                         int64_t weight_bytes) {
+  double elements = 0;
+  for (const Instruction* gather : gathers)
+    elements += static_cast<double>(gather->type().at_bound().num_elements());
+  return kScattered * stream_cycles(elements * static_cast<double>(kCacheLineBytes), 1, target, weight_bytes);
+}
+
+} // namespace
+
+int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction*>& gathers,
+                     const PlanOptions& options) {
+  int64_t weight_bytes = constant_bytes(*dot.parent());
+  auto plan = own_plan(dot, options, weight_bytes);
+  if (!plan || plan->lhs_columns || plan->unpacked || plan->product.kind != ProductKind::Fma ||
+      plan->product.k_group() > 1)
+    return 0;
+  const TileShape& tile = plan->tiling.tile;
+  int64_t columns = int64_t{tile.panel_vectors()} * tile.lanes;
+  if (options.optimize_size) return columns;
+  // Parts of the reduction are packed apart.
+  if (plan->tiling.parts > 1) return 0;
+  // Threads that share the products may leave the gathers to one of them.
+  double reads = cycles_of_gathers(gathers, options.target, weight_bytes) * options.threads;
+  bool is_little = reads <= kMostOfRun * cycles_of_products(*dot.parent(), options.target, weight_bytes);
+  return is_little ? columns : 0;
+}
+
+} // namespace firn::plan
