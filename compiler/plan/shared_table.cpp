@@ -30,6 +30,10 @@ std::optional<ContractionPlan> own_plan(const Instruction& dot, const PlanOption
   return tiles ? std::optional(*tiles) : std::nullopt;
 }
 
+int64_t rounded_up(int64_t count, int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
 // Of the products with weights of a region, at the bounds of what varies.
 double cycles_of_products(const Region& region, const TargetInfo& target, int64_t weight_bytes) {
   double cycles = 0;
@@ -60,7 +64,9 @@ int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction
       plan->product.k_group() > 1)
     return 0;
   const TileShape& tile = plan->tiling.tile;
-  int64_t columns = int64_t{tile.panel_vectors()} * tile.lanes;
+  int64_t columns = int64_t{tile.panel_vectors()} * tile.lanes, n = gathers[0]->operand(0).dim(0);
+  // Of few rows, a panel with its zeros may be more than the table and whole vectors of it.
+  if (rounded_up(n, columns) >= n + rounded_up(n, tile.lanes)) return 0;
   if (options.optimize_size) return columns;
   // Parts of the reduction are packed apart.
   if (plan->tiling.parts > 1) return 0;
