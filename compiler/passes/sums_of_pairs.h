@@ -1,5 +1,5 @@
-// How long a sum of products of 16 bits and constant bytes may be: i32 has those of small weights, and parts of
-// others.
+// How long a sum of products of 16 bits and constant bytes may be: i32 has those of small weights, and parts
+// of others.
 #pragma once
 
 #include "compiler/graph/literal.h"
