@@ -10,14 +10,21 @@
 namespace firn {
 namespace {
 
+// Whether every value of one type is one of the other, of more bits. Floats of fewer than 16 are left out but
+// for what they become f32 of: some have few digits, others a wide range.
+bool is_widened(DType narrow, DType wide) {
+  if (bit_width(narrow) >= bit_width(wide) || narrow == DType::Bool || wide == DType::Bool ||
+      is_complex(wide))
+    return false;
+  if (is_float(narrow)) return is_float(wide) && (bit_width(narrow) >= 16 || wide == DType::F32);
+  return is_float(wide) ? bit_width(wide) >= 16 : is_signed(wide) || !is_signed(narrow);
+}
+
 // What conversions that lose nothing are made of.
 Value before_widening(Value value) {
   while (value.def->is(Opcode::Convert)) {
     Value from = value.def->operand(0);
-    DType narrow = from.dtype(), wide = value.dtype();
-    bool widens = bit_width(narrow) < bit_width(wide) && is_float(narrow) <= is_float(wide) &&
-                  (is_float(wide) || is_signed(wide) || !is_signed(narrow));
-    if (!widens || narrow == DType::Bool || is_complex(wide)) break;
+    if (!is_widened(from.dtype(), value.dtype())) break;
     value = from;
   }
   return value;
