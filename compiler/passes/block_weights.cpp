@@ -10,21 +10,11 @@
 namespace firn {
 namespace {
 
-// Whether every value of one type is one of the other, of more bits. Floats of fewer than 16 are left out but
-// for what they become f32 of: some have few digits, others a wide range.
-bool is_widened(DType narrow, DType wide) {
-  if (bit_width(narrow) >= bit_width(wide) || narrow == DType::Bool || wide == DType::Bool ||
-      is_complex(wide))
-    return false;
-  if (is_float(narrow)) return is_float(wide) && (bit_width(narrow) >= 16 || wide == DType::F32);
-  return is_float(wide) ? bit_width(wide) >= 16 : is_signed(wide) || !is_signed(narrow);
-}
-
 // What conversions that lose nothing are made of.
 Value before_widening(Value value) {
   while (value.def->is(Opcode::Convert)) {
     Value from = value.def->operand(0);
-    if (!is_widened(from.dtype(), value.dtype())) break;
+    if (!holds_all(value.dtype(), from.dtype())) break;
     value = from;
   }
   return value;
@@ -74,6 +64,12 @@ bool are_zero_points(Value value) {
 // Such as kernels read beside integers in blocks.
 bool are_scales(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+}
+
+// A constant beside the one that it is made of, whose name it keeps.
+Value made_of(Value given, LiteralRef made, GraphBuilder builder) {
+  builder.set_location(given.def->location());
+  return builder.constant(std::move(made));
 }
 
 } // namespace
@@ -214,8 +210,7 @@ Value BlockWeights::integers(GraphBuilder& builder) const {
       int64_t shift = shifts_[static_cast<size_t>(column * blocks_ + step / block_)];
       out[static_cast<size_t>(at)] = static_cast<int8_t>(integer(column, step) - shift);
     }
-  builder.set_location(constant_.def->location());
-  return builder.constant(std::move(made));
+  return made_of(constant_, std::move(made), builder);
 }
 
 Value BlockWeights::scales(GraphBuilder& builder) const {
@@ -226,8 +221,7 @@ Value BlockWeights::scales(GraphBuilder& builder) const {
   for (int64_t column = 0, at = 0; column < columns_; ++column)
     for (int64_t block = 0; block < blocks_; ++block, ++at)
       made->set_double(at, given.get_double(scale_.at(column, block)));
-  builder.set_location(scale_.source.def->location());
-  return builder.constant(std::move(made));
+  return made_of(scale_.source, std::move(made), builder);
 }
 
 Value BlockWeights::shifts(GraphBuilder& builder) const {
@@ -238,8 +232,7 @@ Value BlockWeights::shifts(GraphBuilder& builder) const {
       if (in_blocks_) shift *= scale_.source.def->literal()->get_double(scale_.at(column, block));
       made->set_double(at, shift);
     }
-  builder.set_location(constant_.def->location());
-  return builder.constant(std::move(made));
+  return made_of(constant_, std::move(made), builder);
 }
 
 } // namespace firn

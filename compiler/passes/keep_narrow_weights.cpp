@@ -60,6 +60,14 @@ LiteralRef stored_as(const Literal& integers, DType dtype) {
   return stored;
 }
 
+// x [rows..., K] as [rows..., blocks, block].
+Value in_blocks(GraphBuilder& b, Value x, int64_t blocks) {
+  std::vector<Dim> dims = x.type().dims;
+  dims.back() = Dim(blocks);
+  dims.push_back(Dim(x.dim(x.rank() - 1) / blocks));
+  return b.reshape(x, dims);
+}
+
 // Bytes that stand for x, each block of a row by its largest: [rows..., K], what they are to be multiplied
 // by, [rows..., blocks], and where sums of them start beside integers of such a type.
 struct ByteRows {
@@ -68,18 +76,13 @@ struct ByteRows {
 };
 ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   constexpr float kLargest = 127;
-  std::vector<Dim> dims = x.type().dims;
-  int64_t last = x.rank(), steps = x.dim(x.rank() - 1);
-  dims.back() = Dim(blocks);
-  dims.push_back(Dim(steps / blocks));
-  Value wide = b.reshape(x, dims);
+  int64_t last = x.rank();
+  Value wide = in_blocks(b, x, blocks);
   Value largest = b.reduce(Opcode::Maximum, b.unary(Opcode::Abs, wide), {last}, /*keep_dims=*/false);
   // Finite where the largest is 0 or nearly so: products with it stay within bytes.
   Value inverse = b.op(Opcode::Divide, {b.splat_like(largest, kLargest), largest});
   inverse = b.op(Opcode::Minimum, {inverse, b.splat_like(largest, std::numeric_limits<float>::max())});
-  std::vector<int64_t> all;
-  for (int64_t d = 0; d < last; ++d) all.push_back(d);
-  Value scaled = b.op(Opcode::Multiply, {wide, make_broadcast(b, inverse, wide.type(), all)});
+  Value scaled = b.op(Opcode::Multiply, {wide, make_broadcast(b, inverse, wide.type(), first_dims(last))});
   Value rounded = b.unary(Opcode::RoundNearestEven, scaled);
   Value scales = b.op(Opcode::Multiply, {largest, b.splat_like(largest, 1 / kLargest)});
   Value sums = b.reduce(Opcode::Add, rounded, {last}, /*keep_dims=*/false);
@@ -89,20 +92,18 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
           b.op(Opcode::Multiply, {sums, scales})};
 }
 
-Value sums_of_blocks(GraphBuilder& b, Value x, int64_t blocks) {
-  std::vector<Dim> dims = x.type().dims;
-  dims.back() = Dim(blocks);
-  dims.push_back(Dim(x.dim(x.rank() - 1) / blocks));
-  return b.reduce(Opcode::Add, b.reshape(x, dims), {x.rank()}, /*keep_dims=*/false);
-}
-
 Value by_blocks(GraphBuilder& b, Value x, const BlockWeights& weights, DType dtype) {
   Value integers = weights.integers(b);
-  if (dtype != DType::I8) integers = b.constant(stored_as(*integers.def->literal(), dtype));
+  if (dtype != DType::I8) {
+    GraphBuilder beside(b);
+    beside.set_location(integers.def->location());
+    integers = beside.constant(stored_as(*integers.def->literal(), dtype));
+  }
   Value product, sums;
   if (distance_of(dtype) == 0) {
     product = make_blocked_dot(b, x, integers, weights.scales(b));
-    if (weights.has_shifts()) sums = sums_of_blocks(b, x, weights.blocks());
+    if (weights.has_shifts())
+      sums = b.reduce(Opcode::Add, in_blocks(b, x, weights.blocks()), {x.rank()}, /*keep_dims=*/false);
   } else {
     ByteRows rows = in_bytes(b, x, weights.blocks(), dtype);
     product = make_blocked_dot(b, rows.bytes, integers, weights.scales(b), rows.scales, rows.starts);

@@ -178,6 +178,22 @@ int64_t contracted_steps(const Instruction& dot, int operand) {
   return steps;
 }
 
+bool holds_all(DType to, DType from) {
+  if (to == from || from == DType::Bool)
+    return to == from || is_integer(to) || to == DType::F32 || to == DType::F64;
+  int wide = bit_width(to), narrow = bit_width(from);
+  if (is_integer(from) && is_integer(to)) {
+    if (is_signed(from)) return is_signed(to) && wide >= narrow;
+    return is_unsigned(to) ? wide >= narrow : wide > narrow;
+  }
+  if (is_integer(from)) {
+    int digits = is_signed(from) ? narrow - 1 : narrow;
+    return (to == DType::F64 && digits <= 53) || (to == DType::F32 && digits <= 24);
+  }
+  bool from_known = from == DType::F16 || from == DType::BF16 || from == DType::F32;
+  return from_known && ((to == DType::F64) || (to == DType::F32 && from != DType::F64));
+}
+
 bool has_few_rows(const Instruction& contraction, int weights) {
   if (contraction.is(Opcode::Convolution)) return false;
   const Type& rows = contraction.operand(1 - weights).type();

@@ -30,6 +30,9 @@ bool has_one_use(Value value);
 // No element can be below zero (NaN may occur). Conservative.
 bool is_non_negative(Value value);
 
+// Whether every value of `from` is a value of `to`.
+bool holds_all(DType to, DType from);
+
 // A scalar constant of `type`'s dtype broadcast to its dims and layout.
 Value make_splat(GraphBuilder& builder, const Type& type, double value);
 // broadcast_in_dim with the result type given; the operand itself if it has the dims already.

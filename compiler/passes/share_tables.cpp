@@ -20,6 +20,7 @@
 #include "compiler/plan/shared_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace firn {
 namespace {

@@ -221,10 +221,10 @@ private:
     if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
     g->shape.compact = context_.options.optimize_size;
     bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
-    if (chooses) plan.widened = vector_constant && !plan.lhs_columns && gains_by_widening(*g);
-    if (plan.widened && (!vector_constant || plan.lhs_columns || !can_be_widened(*g)))
+    bool may_widen = vector_constant && !plan.lhs_columns && can_be_widened(*g);
+    if (chooses) plan.widened = may_widen && gains_by_widening(*g);
+    if (plan.widened && !may_widen)
       return "constant columns of fewer bits are widened, where products are those of f32";
-    int64_t blocks = g->in_blocks ? g->contract[0].extent : 0;
     if (plan.widened) *g = g->widened();
     if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
@@ -234,17 +234,14 @@ private:
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
     if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
-    if (plan.widened) plan.tiling.columns_outermost = true;
+    if (plan.widened && chooses) plan.tiling.columns_outermost = true;
     if (plan.tiling.tile.column_streams > 1 &&
         (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
     if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
-    bool are_whole = blocks == 0 || !plan.widened || blocks % plan.tiling.parts == 0;
-    if (!are_whole && chooses && !form())
-      while (blocks % plan.tiling.parts != 0) ++plan.tiling.parts;
-    else if (!are_whole)
-      return "parts of the reduction are whole blocks";
+    if (in_blocks && chooses && !form()) take_whole_blocks(plan.tiling);
+    if (in_blocks && blocks() % plan.tiling.parts != 0) return "parts of the reduction are whole blocks";
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
     if (chooses) choose_sums(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
@@ -262,9 +259,15 @@ private:
     return product.kind == ProductKind::Fma && product.lhs == DType::F32 && product.rhs != DType::F32 &&
            product.accumulator == DType::F32;
   }
-  // Of more rows than a tile has, every tile would widen them again.
+  int64_t blocks() const { return root_.operands[1].dim(1); } // of a blocked dot
+  void take_whole_blocks(Tiling& tiling) const {
+    while (blocks() % tiling.parts != 0) ++tiling.parts;
+  }
+
+  // Of more rows than a tile has, every tile would widen them again. A form that is cut into parts is
+  // followed as it is.
   bool gains_by_widening(const DotGeometry& g) const {
-    if (!can_be_widened(g)) return false;
+    if (form() && form()->widened) return true;
     int64_t rows = g.shape.m;
     for (size_t i = static_cast<size_t>(g.shape.vector_outer_dims); i < g.shape.outer.size(); ++i)
       rows *= g.shape.outer[i];

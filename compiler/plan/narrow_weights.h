@@ -6,12 +6,12 @@
 
 namespace firn::plan {
 
-// Rows that one tile has, so that weights are widened once: of more, widening would cost more than it saves.
+// Rows that one tile has, which widens weights as it reads them and waits for these alone.
 inline constexpr int64_t kFewRows = 4;
 
 // Whether integers in blocks, [n, blocks, block] of u4 or u8, are multiplied by bytes faster than by
 // floats, and i32 has the sums of a block. Few rows compare with integers that are widened for every
-// product, more with weights that are floats.
+// product, more with those that are widened once for all.
 bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target);
 
 // Whether a dot of few rows waits for its second operand, weights without batches, rather than for its

@@ -190,6 +190,14 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
   CHECK(has(dot("direct tile 4x2 interleave 2 columns outermost"), "interleaved by 1 at most"));
   CHECK(has(dot("direct tile 4x2 columns outermost lhs_columns unpacked"), "do not lie together"));
+  CHECK(has(dot("direct tile 4x2 columns outermost widened"), "columns of fewer bits are widened"));
+  std::string numbers = "1";
+  for (int i = 1; i < 40; ++i) numbers += ", " + std::to_string(i);
+  CHECK(has(error_of("module @m { func @main(%x: f32[9,8]) -> (f32[9,5]) { %q = constant [" + numbers +
+                     "] : i8[8,5] %r = dot %x, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
+                     "rhs_contract = [0], result = f32, plan = \"direct product fma f32 i8 f32 tile 2x1 "
+                     "rows outermost widened\"} : f32[9,5] return %r } }"),
+            "widened by the group, outermost"));
   CHECK(has(dot("direct tile 4x2 columns outermost column_streams 2"), "of one register tile's rows"));
   CHECK(has(dot("direct tile 13x1 splits 2 columns outermost column_streams 2"), "neither splits"));
   CHECK(has(dot("direct tile 13x1 rows outermost column_streams 2"), "neither splits"));
