@@ -1,6 +1,7 @@
 // Forms of quantised values.
 #include "compiler/passes/quantized_values.h"
 
+#include "compiler/graph/evaluate.h"
 #include "compiler/graph/producers.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/support/whole_number.h"
@@ -42,10 +43,27 @@ Value shifted_zero_point(GraphBuilder& builder, const Dequantized& like, const T
                          : builder.op(Opcode::Add, {zero_point, make_splat(builder, type, shift)});
 }
 
+// Constants of fewer bits than a byte.
+bool are_short_weights(Value value) {
+  DType dtype = value.dtype();
+  return constant_literal(value) && is_integer(dtype) && bit_width(dtype) < 8;
+}
+
 std::optional<Centered> centered_on(Value value, Value zero_point) {
-  if (!value || !value.type().is_tensor() || !is_quantised(value.dtype())) return std::nullopt;
+  if (!value || !value.type().is_tensor()) return std::nullopt;
+  if (!is_quantised(value.dtype()) && !are_short_weights(value)) return std::nullopt;
   if (auto found = shifted(value)) return Centered{found->integers, zero_point, found->shift};
   return Centered{value, zero_point, 0};
+}
+
+// Of constants that are converted and repeated; null: others.
+LiteralRef known_numbers(Value value) {
+  const Instruction& def = *value.def;
+  if (constant_literal(value)) return def.literal();
+  if (!def.is(Opcode::Convert) && !def.is(Opcode::BroadcastInDim)) return nullptr;
+  LiteralRef source = value.type().is_static() ? known_numbers(def.operand(0)) : nullptr;
+  auto made = source ? evaluate_instruction(def, {source}) : std::nullopt;
+  return made ? (*made)[0] : nullptr;
 }
 
 // Turns the top bit over.
@@ -56,17 +74,22 @@ Value with_other_sign(GraphBuilder& builder, Value integers) {
 
 } // namespace
 
-Value signed_around_zero(GraphBuilder& builder, const Dequantized& value) {
-  const Literal* bytes = constant_literal(value.integers);
-  if (!bytes || bytes->dtype() != DType::U8 || value.shift != 0 || !value.zero_point ||
-      !is_splat_of(value.zero_point, 128))
-    return {};
-  auto centered = std::make_shared<Literal>(DType::I8, bytes->dims());
-  std::span<const uint8_t> from = bytes->data<uint8_t>();
-  std::transform(from.begin(), from.end(), centered->mutable_data<int8_t>().begin(),
-                 [](uint8_t byte) { return static_cast<int8_t>(byte - 128); });
+Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
+  const Literal* integers = constant_literal(value.integers);
+  bool are_such = value.integers.dtype() == DType::I8 && !value.zero_point;
+  if (!integers || value.shift != 0 || are_such) return {};
+  LiteralRef zeros = value.zero_point ? known_numbers(value.zero_point) : nullptr;
+  if (value.zero_point && !zeros) return {};
+  auto made = std::make_shared<Literal>(DType::I8, integers->dims());
+  std::span<int8_t> bytes = made->mutable_data<int8_t>();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    int64_t centered = integers->get_int(at) - (zeros ? zeros->get_int(at) : 0);
+    if (centered < INT8_MIN || centered > INT8_MAX) return {};
+    bytes[i] = static_cast<int8_t>(centered);
+  }
   builder.set_location(value.integers.def->location());
-  return builder.constant(std::move(centered));
+  return builder.constant(std::move(made));
 }
 
 bool is_quantised(DType dtype) {

@@ -13,7 +13,7 @@
 namespace firn {
 
 struct Centered {
-  Value integers;    // i8, u8, i16 or u16
+  Value integers;    // i8, u8, i16, u16, or constants of fewer bits
   Value zero_point;  // i32 of the same dims; null: zero
   int64_t shift = 0; // to add to the zero point
 };
@@ -24,9 +24,9 @@ struct Dequantized : Centered {
   Value scale; // f32 of the same dims; null: one
 };
 std::optional<Dequantized> dequantized(Value value);
-// Constant unsigned bytes around 128 as signed ones around zero; null: these are others, or have another zero
-// point.
-Value signed_around_zero(GraphBuilder& builder, const Dequantized& value);
+// Constant integers less their zero point, as signed bytes that have none; null: they are such, or bytes do
+// not have what that gives.
+Value signed_bytes(GraphBuilder& builder, const Dequantized& value);
 // i8 that are u8 `shift` above them, or u16 that are i16 so far below them, of which `shift` is the negative.
 struct Shifted {
   Value integers; // u8 or i16

@@ -14,8 +14,8 @@
 // factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like): these wrap, where
 // floats would not, so that products of floats are left alone unless their zero points are known to be near.
 //
-// Constant bytes around 128 become signed ones, whose zero point is none: these are what convolutions take,
-// and most CPUs multiply with unsigned ones.
+// Constant bytes, and integers of fewer bits, less their zero point become signed bytes, whose zero point is
+// none: these are what convolutions take, and most CPUs multiply with unsigned ones.
 //
 // The quotient of such a value and the scale that it is quantised by becomes a product with the inverse,
 // which joins the constants that it is multiplied with already.
@@ -162,10 +162,11 @@ private:
     if (!value || (contraction_.type().dtype == DType::I32 && value->scale)) return std::nullopt;
     const double most = most_centered(*value);
     GraphBuilder builder(b_);
-    if (Value centered = signed_around_zero(builder, *value)) {
-      value->integers = centered;
+    if (Value bytes = signed_bytes(builder, *value)) {
+      value->integers = bytes;
       value->zero_point = {};
     }
+    if (!is_quantised(value->integers.dtype())) return std::nullopt;
     Side side{value->integers, {}, {}, most};
     if (value->zero_point && !(side.zero_point = parameter_of(value->zero_point, b_))) return std::nullopt;
     if (value->shift != 0) shift_zero_point(side, static_cast<double>(value->shift));

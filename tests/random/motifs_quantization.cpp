@@ -137,27 +137,49 @@ std::string byte_network(Growth& g) {
   return d.empty() || g.random.chance(0.5) ? d : g.add("GlobalAveragePool", {d});
 }
 
-// Rounded to 16 bits and back; numbers are so few steps from zero that f32 has sums of their products.
-std::string rounded_wide(Growth& g, const std::string& x, DType to) {
+// Rounded to 8 or 16 bits and back; numbers are so few steps from zero that f32 has sums of their products.
+std::string rounded(Growth& g, const std::string& x, DType to) {
   if (x.empty()) return "";
-  std::string step = scale(g, g.random.pick({0.0078125, 0.015625}));
+  bool is_wide = bit_width(to) == 16;
+  std::string step = scale(g, is_wide ? g.random.pick({0.0078125, 0.015625}) : 0.03125);
   auto literal = std::make_shared<Literal>(to, Dims{});
   literal->set_int(0, to == DType::I16 ? g.random.pick({0, 0, -77}) : g.random.pick({0, 32768, 32768, 1234}));
-  std::string zero = g.constant(literal);
+  std::string zero = is_wide ? g.constant(literal) : zero_point(g, to);
   return g.add("DequantizeLinear", {g.add("QuantizeLinear", {x, step, zero}), step, zero});
 }
 
-// Bytes with a scale for each index of a dim, or one for all.
-std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis) {
-  std::string w = bytes(g, DType::I8, dims);
-  if (g.random.chance(0.4)) return g.add("DequantizeLinear", {w, scale(g, 0.0009765625)});
-  auto scales = std::make_shared<Literal>(DType::F32, Dims{dims[static_cast<size_t>(axis)]});
-  for (int64_t i = 0; i < scales->num_elements(); ++i)
-    scales->set_double(i, g.random.pick({0.0009765625, 0.00048828125}));
-  return g.add("DequantizeLinear", {w, g.constant(scales)}, {attribute("axis", axis)});
+std::string integers(Growth& g, DType dtype, const Dims& dims) {
+  auto literal = std::make_shared<Literal>(dtype, dims);
+  int64_t values = int64_t{1} << bit_width(dtype), least = is_signed(dtype) ? -values / 2 : 0;
+  // Those of bytes may be few enough for four bits.
+  if (values == 256 && g.random.chance(0.2)) values = g.random.pick({12, 16, 17});
+  for (int64_t i = 0; i < literal->num_elements(); ++i)
+    literal->set_int(i, least + g.random.between(0, values - 1));
+  return g.constant(literal);
 }
 
-std::string wide_layer(Growth& g, const std::string& x) {
+// Integers with a scale, and maybe a zero point, for each index of a dim or one for all.
+std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis) {
+  const DType dtype = g.random.pick({DType::I8, DType::I8, DType::U8, DType::I4, DType::U4, DType::U2});
+  const double step = dtype == DType::I8 || dtype == DType::U8 ? 0.0009765625 : 0.015625;
+  bool is_one = g.random.chance(0.4);
+  Dims of_scales = is_one ? Dims{} : Dims{dims[static_cast<size_t>(axis)]};
+  auto scales = std::make_shared<Literal>(DType::F32, of_scales);
+  for (int64_t i = 0; i < scales->num_elements(); ++i) scales->set_double(i, g.random.pick({step, step / 2}));
+  Names inputs{integers(g, dtype, dims), g.constant(scales)};
+  if (dtype == DType::U8) {
+    auto zeros = std::make_shared<Literal>(dtype, of_scales);
+    for (int64_t i = 0; i < zeros->num_elements(); ++i)
+      zeros->set_int(i, g.random.pick({127, 128, 128, 150}));
+    inputs.push_back(g.constant(zeros));
+  } else if (g.random.chance(0.4)) {
+    inputs.push_back(integers(g, dtype, of_scales));
+  }
+  return g.add("DequantizeLinear", inputs,
+               is_one ? std::vector<Message>{} : std::vector<Message>{attribute("axis", axis)});
+}
+
+std::string rounded_layer(Growth& g, const std::string& x) {
   const Dims dims = g.dims(x);
   if (dims.size() == 2)
     return g.add("MatMul", {x, dequantized_weights(g, {dims[1], g.random.pick({1, 5, 16, 33, 64})}, 1)});
@@ -171,22 +193,22 @@ std::string wide_layer(Growth& g, const std::string& x) {
                 attribute_ints("strides", {stride, stride})});
 }
 
-// Layers whose values have 16 bits between them.
-std::string wide_network(Growth& g) {
-  const DType to = g.random.pick({DType::U16, DType::U16, DType::I16});
+// Layers whose values have 8 or 16 bits between them.
+std::string rounded_network(Growth& g) {
+  const DType to = g.random.pick({DType::U8, DType::I8, DType::U16, DType::I16});
   Dims dims{g.random.between(1, 9), g.random.pick({3, 16, 31, 64, 130})};
   if (g.random.chance(0.6))
     dims = {g.random.between(1, 2), dims[1], g.random.between(1, 7), g.random.between(3, 8)};
-  std::string x = rounded_wide(g, g.fresh(DType::F32, dims), to);
+  std::string x = rounded(g, g.fresh(DType::F32, dims), to);
   for (int64_t steps = g.random.between(1, 4); steps > 0 && !x.empty(); --steps) {
     std::string next;
     switch (g.random.between(0, 7)) {
     case 0: next = g.add("Relu", {x}); break;
     case 1: next = g.add("Concat", {x, x}, {attribute("axis", 1)}); break;
     case 2: next = g.add("Add", {x, x}); break;
-    default: next = wide_layer(g, x);
+    default: next = rounded_layer(g, x);
     }
-    next = rounded_wide(g, next, g.random.chance(0.9) ? to : DType::I16);
+    next = rounded(g, next, g.random.chance(0.9) ? to : DType::I16);
     if (next.empty()) break;
     x = next;
   }
@@ -205,16 +227,6 @@ std::string quantized_layer(Growth& g) {
   std::string w =
       g.add("DequantizeLinear", {bytes(g, DType::I8, {g.dims(x)[1], g.draw_dim()}), scale(g, 0.0078125)});
   return g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {g.add("MatMul", {d, w})});
-}
-
-std::string integers(Growth& g, DType dtype, const Dims& dims) {
-  auto literal = std::make_shared<Literal>(dtype, dims);
-  int64_t values = int64_t{1} << bit_width(dtype), least = is_signed(dtype) ? -values / 2 : 0;
-  // Those of bytes may be few enough for four bits.
-  if (values == 256 && g.random.chance(0.2)) values = g.random.pick({12, 16, 17});
-  for (int64_t i = 0; i < literal->num_elements(); ++i)
-    literal->set_int(i, least + g.random.between(0, values - 1));
-  return g.constant(literal);
 }
 
 // [steps, columns] or [columns, steps] of integers with a scale, and maybe a zero point, for all, for each
@@ -254,7 +266,7 @@ std::string narrow_product(Growth& g, const std::string& x, int64_t steps, int64
                 attribute("block_size", block)});
 }
 
-// Floats times weights that are quantised.
+// Floats, maybe rounded to bytes, times weights that are quantised.
 std::string narrow_layer(Growth& g) {
   std::string x = g.find([](const Literal& v) {
     return v.dtype() == DType::F32 && v.dims().size() == 2 && v.num_elements() > 0;
@@ -262,6 +274,7 @@ std::string narrow_layer(Growth& g) {
   if (x.empty() || g.random.chance(0.7))
     x = g.fresh(DType::F32,
                 {g.random.pick({1, 2, 4, 5, 9, 23}), g.random.pick({5, 8, 16, 24, 32, 48, 64, 96})});
+  if (g.random.chance(0.4)) x = rounded(g, x, draw_byte(g));
   if (x.empty()) return "";
   int64_t steps = g.dims(x)[1], columns = g.random.pick({1, 5, 16, 33, 70});
   std::string y;
@@ -323,7 +336,7 @@ std::span<const Motif> quantization_motifs() {
       {"integer_matmul", 1, integer_matmul},
       {"integer_conv", 1, integer_conv},
       {"byte_network", 1, byte_network},
-      {"wide_network", 1, wide_network},
+      {"rounded_network", 2, rounded_network},
       {"quantized_layer", 1, quantized_layer},
       {"narrow_layer", 2, narrow_layer},
       {"narrow_values", 3, narrow_values},
