@@ -96,8 +96,8 @@ std::optional<BlockWeights> BlockWeights::of(Value weights, int64_t steps) {
   }
   if (!found.set_parameters(product->zero_point, product->scale)) return std::nullopt;
   found.set_shifts();
-  bool are_known = constant_literal(found.scale_.source) != nullptr;
-  if (!are_known && (!found.scales_lie_so() || (found.in_blocks_ && found.has_shifts_))) return std::nullopt;
+  if (!found.has_known_scales() && (!found.scales_lie_so() || (found.in_blocks_ && found.has_shifts_)))
+    return std::nullopt;
   return found;
 }
 
@@ -182,7 +182,7 @@ void BlockWeights::set_shifts() {
       }
       widest = std::max(widest, span.most - span.least);
     }
-  bool may_cut = in_blocks_ || constant_literal(scale_.source);
+  bool may_cut = in_blocks_ || has_known_scales();
   fit_four_bits_ = widest < 16 && has_whole_words(block_, DType::I4) && may_cut;
   in_blocks_ = in_blocks_ || fit_four_bits_;
   int64_t least = fit_four_bits_ ? -8 : INT8_MIN, most = -1 - least;
@@ -191,6 +191,10 @@ void BlockWeights::set_shifts() {
     shifts_.push_back(static_cast<int16_t>(shift));
     has_shifts_ |= shift != 0;
   }
+}
+
+bool BlockWeights::has_known_scales() const {
+  return constant_literal(scale_.source) != nullptr;
 }
 
 std::vector<int64_t> BlockWeights::parameter_dims() const {
@@ -222,6 +226,21 @@ Value BlockWeights::scales(GraphBuilder& builder) const {
     for (int64_t block = 0; block < blocks_; ++block, ++at)
       made->set_double(at, given.get_double(scale_.at(column, block)));
   return made_of(scale_.source, std::move(made), builder);
+}
+
+Value BlockWeights::totals(GraphBuilder& builder, double factor) const {
+  auto made = std::make_shared<Literal>(DType::F32, std::vector{columns_});
+  int64_t steps = blocks_ * block_;
+  for (int64_t column = 0; column < columns_; ++column) {
+    double total = 0;
+    for (int64_t step = 0; step < steps; ++step) {
+      int64_t block = step / block_, shift = shifts_[static_cast<size_t>(column * blocks_ + block)];
+      double scale = scale_.source.def->literal()->get_double(scale_.at(column, block));
+      total += static_cast<double>(integer(column, step) - shift) * scale;
+    }
+    made->set_double(column, total * factor);
+  }
+  return made_of(constant_, std::move(made), builder);
 }
 
 Value BlockWeights::shifts(GraphBuilder& builder) const {

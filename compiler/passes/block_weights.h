@@ -28,6 +28,7 @@ public:
   // Whether four bits have all integers, whose blocks are whole words then; else they are of eight.
   bool fit_four_bits() const { return fit_four_bits_; }
   bool has_shifts() const { return has_shifts_; }
+  bool has_known_scales() const;
 
   // i8: [n, blocks, block], or of columns [n, k].
   Value integers(GraphBuilder& builder) const;
@@ -35,6 +36,8 @@ public:
   Value scales(GraphBuilder& builder) const;
   // f32: times the scales, [n, blocks], or of columns as they are, [n].
   Value shifts(GraphBuilder& builder) const;
+  // f32 [n], of known scales: the sums of scaled integers, without shifts, times that factor.
+  Value totals(GraphBuilder& builder, double factor) const;
 
 private:
   // A scale or zero point: that of a block lies in `source`, a constant but for scales, at at().

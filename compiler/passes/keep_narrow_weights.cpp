@@ -7,9 +7,10 @@
 //   %w = reshape (multiply (convert %i), broadcast(%s))      %i : i8[3072,24,32], %s : f32[3072,24]
 //   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
-// Where the model lets rows be rounded to bytes ({factors = i8}), each block of a row by its own largest, and
-// the CPU gains by such products, they are; the composite has their scales and starts as well. What zero
-// points leave (block_weights.h) is the same for all steps of a block, and multiplies their sum:
+// Where the model lets rows be rounded to bytes ({factors = i8}), each block of a row by its own largest, or
+// has them dequantised from bytes, and the CPU gains by such products, bytes are multiplied; the composite
+// has their scales and starts as well. What zero points leave (block_weights.h) is the same for all steps of
+// a block, and multiplies their sum:
 //
 //   %d = add (composite %x, %i, %s), (dot (reduce add %x by blocks), shifts times %s)
 //
@@ -26,6 +27,7 @@
 #include "compiler/passes/block_weights.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/choose_matrices.h"
 #include "compiler/plan/narrow_weights.h"
@@ -34,6 +36,8 @@
 
 namespace firn {
 namespace {
+
+constexpr int64_t kSignShift = 128; // from unsigned bytes to signed ones
 
 // x [rows..., K] times weights whose columns have a scale and a shift each.
 Value by_columns(GraphBuilder& b, Value x, const BlockWeights& weights, const Type& result) {
@@ -72,7 +76,8 @@ Value in_blocks(GraphBuilder& b, Value x, int64_t blocks) {
 // by, [rows..., blocks], and where sums of them start beside integers of such a type.
 struct ByteRows {
   Value bytes, scales, starts;
-  Value sums; // of the numbers that they stand for, by blocks
+  Value sums;      // of the numbers that they stand for, by blocks
+  double zero = 0; // what each product stands for too much by, times its weight
 };
 ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   constexpr float kLargest = 127;
@@ -92,6 +97,30 @@ ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
           b.op(Opcode::Multiply, {sums, scales})};
 }
 
+// The bytes that rows are dequantised from.
+ByteRows quantised_rows(GraphBuilder& b, const Dequantized& x, int64_t blocks, DType integers) {
+  Quantization by = *quantization_of(x);
+  Value bytes = x.integers;
+  if (bytes.dtype() == DType::U8) {
+    bytes = shift_like(b, bytes, {bytes, kSignShift});
+    by.zero_point -= kSignShift;
+  }
+  Value sums = b.convert(in_blocks(b, bytes, blocks), DType::I32);
+  sums = b.reduce(Opcode::Add, sums, {sums.rank() - 1}, /*keep_dims=*/false);
+  Value starts = b.op(Opcode::Multiply, {sums, b.splat_like(sums, -distance_of(integers))});
+  double steps = static_cast<double>(bytes.dim(bytes.rank() - 1) / blocks);
+  Value numbers = b.convert(sums, DType::F32), scales = b.splat_like(numbers, by.scale);
+  double zero = static_cast<double>(by.zero_point);
+  numbers = b.op(Opcode::Subtract, {numbers, b.splat_like(numbers, steps * zero)});
+  return {bytes, scales, starts, b.op(Opcode::Multiply, {numbers, scales}), zero * by.scale};
+}
+
+// Whether products can take the bytes that rows are dequantised from.
+bool are_bytes(const Dequantized& x, const BlockWeights& weights) {
+  return bit_width(x.integers.dtype()) == 8 && !constant_literal(x.integers) && quantization_of(x) &&
+         weights.has_known_scales();
+}
+
 Value by_blocks(GraphBuilder& b, Value x, const BlockWeights& weights, DType dtype) {
   Value integers = weights.integers(b);
   if (dtype != DType::I8) {
@@ -105,8 +134,14 @@ Value by_blocks(GraphBuilder& b, Value x, const BlockWeights& weights, DType dty
     if (weights.has_shifts())
       sums = b.reduce(Opcode::Add, in_blocks(b, x, weights.blocks()), {x.rank()}, /*keep_dims=*/false);
   } else {
-    ByteRows rows = in_bytes(b, x, weights.blocks(), dtype);
+    auto from = dequantized(x);
+    ByteRows rows = from && are_bytes(*from, weights) ? quantised_rows(b, *from, weights.blocks(), dtype)
+                                                      : in_bytes(b, x, weights.blocks(), dtype);
     product = make_blocked_dot(b, rows.bytes, integers, weights.scales(b), rows.scales, rows.starts);
+    if (rows.zero != 0) {
+      Value totals = weights.totals(b, -rows.zero);
+      product = b.op(Opcode::Add, {product, make_broadcast(b, totals, product.type(), {product.rank() - 1})});
+    }
     sums = rows.sums;
   }
   if (!weights.has_shifts()) return product;
@@ -138,7 +173,9 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
   if (!weights->in_blocks()) return by_columns(builder, x, *weights, dot.type());
   bool is_short = weights->fit_four_bits();
   Type integers = Type::tensor_of(is_short ? DType::U4 : DType::U8, {1, weights->blocks(), weights->block()});
-  if (bytes_suffice(dot) && plan::gains_by_byte_rows(integers, few_rows, *options.target))
+  auto from = dequantized(x);
+  if ((bytes_suffice(dot) || (from && are_bytes(*from, *weights))) &&
+      plan::gains_by_byte_rows(integers, few_rows, *options.target))
     return by_blocks(builder, x, *weights, integers.dtype);
   return by_blocks(builder, x, *weights, is_short ? DType::I4 : DType::I8);
 }
