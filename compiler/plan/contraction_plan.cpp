@@ -28,6 +28,13 @@ bool starts_from_bias(const Instruction& instruction) {
   return operations > kFreeOperations;
 }
 
+// Whether four bits have all of a constant's bytes, which are signed.
+bool fit_four_bits(Value constant) {
+  if (!is_packable_constant(constant) || constant.dtype() != DType::I8) return false;
+  std::span<const int8_t> bytes = constant.def->literal()->data<int8_t>();
+  return std::all_of(bytes.begin(), bytes.end(), [](int8_t byte) { return byte >= -8 && byte < 8; });
+}
+
 // A completed plan's tiling: what the plan says, and what follows from it.
 void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetInfo& target,
                 bool chooses) {
@@ -193,6 +200,42 @@ private:
   }
 
   std::string complete_dot(ContractionPlan& plan, bool chooses) const {
+    std::optional<DotGeometry> g;
+    if (std::string wrong = choose_columns(plan, chooses, g); !wrong.empty()) return wrong;
+    bool in_blocks = root_.op->is(Opcode::Composite),
+         vector_constant = is_packable_constant(root_.operands[plan.lhs_columns ? 0 : 1]);
+    g->shape.compact = context_.options.optimize_size;
+    bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
+    if (std::string wrong = choose_bits(plan, chooses, *g); !wrong.empty()) return wrong;
+    if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
+    if (chooses && vector_constant) take_form(g->shape);
+    if (chooses) take_panels(*g);
+    prefer_matrices(plan, *g);
+    set_tiling(plan, g->shape, target_, chooses);
+    if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
+      return wrong;
+    if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
+    if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
+    if (plan.tiling.tile.column_streams > 1 &&
+        (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
+      return "streams of columns are of packed ones";
+    if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
+    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
+    if (in_blocks && chooses && !form()) take_whole_blocks(plan.tiling);
+    if (in_blocks && blocks() % plan.tiling.parts != 0) return "parts of the reduction are whole blocks";
+    if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
+    if (chooses) choose_sums(plan, g->shape);
+    set_epilogue_unroll(plan.tiling);
+    std::string wrong = check_tiling(plan.tiling, g->shape);
+    if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
+    if (!wrong.empty()) return wrong;
+    set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
+    plan.tiling.looks_up_words = looks_up;
+    return check_blocks(plan.tiling, *g);
+  }
+
+  // Which operand has the columns, and whether they are read where they lie.
+  std::string choose_columns(ContractionPlan& plan, bool chooses, std::optional<DotGeometry>& g) const {
     bool lhs_constant = is_packable_constant(root_.operands[0]),
          rhs_constant = is_packable_constant(root_.operands[1]);
     bool in_blocks = root_.op->is(Opcode::Composite);
@@ -201,7 +244,7 @@ private:
     auto geometry = [&] {
       return DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns, plan.product);
     };
-    auto g = geometry();
+    g = geometry();
     auto is_reachable = [&] { return g && (can_stay(*g, target_) || g->has_static_columns()); };
     bool columns_vary = g && !g->column.extent.is_constant(); // those of the other side may not
     if (chooses && !in_blocks && (!is_reachable() || columns_vary)) {
@@ -219,42 +262,39 @@ private:
     if (plan.unpacked && !can_stay(*g, target_))
       return "columns do not lie together as words: they are packed";
     if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
-    g->shape.compact = context_.options.optimize_size;
-    bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
-    bool may_widen = vector_constant && !plan.lhs_columns && can_be_widened(*g);
-    if (chooses) plan.widened = may_widen && gains_by_widening(*g);
-    if (plan.widened && !may_widen)
-      return "constant columns of fewer bits are widened, where products are those of f32";
-    if (plan.widened) *g = g->widened();
-    if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
-    if (chooses && vector_constant) take_form(g->shape);
-    if (chooses) take_panels(*g);
-    prefer_matrices(plan, *g);
-    set_tiling(plan, g->shape, target_, chooses);
-    if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
-      return wrong;
-    if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
-    if (plan.widened && chooses) plan.tiling.columns_outermost = true;
-    if (plan.tiling.tile.column_streams > 1 &&
-        (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
-      return "streams of columns are of packed ones";
-    if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
-    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
-    if (in_blocks && chooses && !form()) take_whole_blocks(plan.tiling);
-    if (in_blocks && blocks() % plan.tiling.parts != 0) return "parts of the reduction are whole blocks";
-    if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
-    if (chooses) choose_sums(plan, g->shape);
-    set_epilogue_unroll(plan.tiling);
-    std::string wrong = check_tiling(plan.tiling, g->shape);
-    if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
-    if (!wrong.empty()) return wrong;
-    set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
-    plan.tiling.looks_up_words = looks_up;
-    if (plan.widened && !plan.tiling.columns_outermost) return "columns are widened by the group, outermost";
-    return check_blocks(plan.tiling, *g);
+    return "";
   }
 
-  static bool can_be_widened(const DotGeometry& g) {
+  // In how many bits constant columns lie, and where they become what products take.
+  std::string choose_bits(ContractionPlan& plan, bool chooses, DotGeometry& g) const {
+    Value columns = root_.operands[plan.lhs_columns ? 0 : 1];
+    if (std::string wrong = choose_four_bits(plan, chooses, columns, g.shape); !wrong.empty()) return wrong;
+    bool may_widen = plan.four_bits || (is_packable_constant(columns) && !plan.lhs_columns && becomes_f32(g));
+    if (chooses) plan.widened = may_widen && gains_by_widening(g);
+    if (plan.widened && !may_widen) return "constant columns of fewer bits than products take are widened";
+    if (plan.widened) g = g.widened();
+    return "";
+  }
+
+  std::string choose_four_bits(ContractionPlan& plan, bool chooses, Value columns,
+                               const ContractionShape& shape) const {
+    bool may_be = fit_four_bits(columns) && shape.product.k_group() > 1 && target_.lanes(32) > 1;
+    if (chooses) plan.four_bits = may_be && (!form() || form()->four_bits);
+    if (plan.four_bits && !may_be) return "constant bytes of small numbers lie in four bits";
+    return "";
+  }
+
+  // Tile matrices read their operands from memory.
+  std::string finish_bits(ContractionPlan& plan, bool chooses) const {
+    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    if (chooses && plan.four_bits && is_matrix) plan.widened = true;
+    if (plan.four_bits && is_matrix && !plan.widened) return "tile matrices take no columns of four bits";
+    if (chooses && plan.widened) plan.tiling.columns_outermost = true;
+    if (plan.widened && !plan.tiling.columns_outermost) return "columns are widened by the group, outermost";
+    return "";
+  }
+
+  static bool becomes_f32(const DotGeometry& g) {
     const Product& product = g.shape.product;
     return product.kind == ProductKind::Fma && product.lhs == DType::F32 && product.rhs != DType::F32 &&
            product.accumulator == DType::F32;
@@ -267,11 +307,15 @@ private:
   // Of more rows than a tile has, every tile would widen them again. A form that is cut into parts is
   // followed as it is.
   bool gains_by_widening(const DotGeometry& g) const {
-    if (form() && form()->widened) return true;
-    int64_t rows = g.shape.m;
-    for (size_t i = static_cast<size_t>(g.shape.vector_outer_dims); i < g.shape.outer.size(); ++i)
-      rows *= g.shape.outer[i];
-    return rows > choose_tiling(g.widened().shape, target_).tile.rows;
+    if (form() && form()->widened && !form()->four_bits) return true;
+    return has_more_rows(g.shape, choose_tiling(g.widened().shape, target_).tile.rows);
+  }
+  // Whether more rows pass the same columns.
+  static bool has_more_rows(const ContractionShape& shape, int64_t rows) {
+    int64_t passes = shape.m;
+    for (size_t i = static_cast<size_t>(shape.vector_outer_dims); i < shape.outer.size(); ++i)
+      passes *= shape.outer[i];
+    return passes > rows;
   }
 
   // The wider side goes into lanes; a constant side is packed for nothing at run time.
@@ -326,6 +370,13 @@ private:
       g->shape.weight_bytes = context_.model_weight_bytes;
     if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
     if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
+    if (std::string wrong = choose_four_bits(plan, chooses, computed.filter, g->shape); !wrong.empty())
+      return wrong;
+    if (plan.four_bits && (context_.by_lines || polyphase)) {
+      if (!chooses) return "members of chains, and phases, have no columns of four bits";
+      plan.four_bits = false;
+    }
+    if (plan.widened && !plan.four_bits) return "a convolution's filters of four bits are widened";
     if (context_.by_lines)
       take_chain_tile(plan, *g);
     else
@@ -347,6 +398,8 @@ private:
     *g = g->over(plan.image_copy);
     set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
+    if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
+    if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors =
         g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_lines;
@@ -372,7 +425,8 @@ private:
     set_tiling(plan, g->shape, target_, chooses);
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 ||
         plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.tiling.tile.whole_panels ||
-        plan.lhs_columns || plan.unpacked || plan.looped_epilogue || plan.bias_first)
+        plan.lhs_columns || plan.unpacked || plan.four_bits || plan.widened || plan.looped_epilogue ||
+        plan.bias_first)
       return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

@@ -217,6 +217,7 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
 
 DotGeometry DotGeometry::widened() const {
   DotGeometry wide = *this;
+  if (!in_blocks && shape.product.k_group() > 1) return wide;
   if (in_blocks) {
     int64_t steps = contract[0].extent * contract[0].row_stride.value();
     wide.contract = {{steps, 1, 1, steps}};

@@ -63,7 +63,8 @@ struct DotGeometry {
     return (steps + group - 1) / group * group;
   }
 
-  // The same dot of columns that have become f32, in one loop where those of a block lie side by side.
+  // The same dot of columns that have become what products take: of several steps bytes, as they are here,
+  // else f32, in one loop where those of a block lie side by side.
   DotGeometry widened() const;
 
   // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain

@@ -62,7 +62,8 @@ std::string text_of(const ContractionPlan& plan) {
          number("shares", tiling.shares, 1) + number("column_streams", tiling.tile.column_streams, 1) +
          flag(tiling.tile.whole_panels, "whole_panels") + flag(tiling.compact, "compact") +
          flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
-         flag(plan.widened, "widened") + flag(plan.image_copy == ImageCopy::Rows, "packs_rows") +
+         flag(plan.four_bits, "four_bits") + flag(plan.widened, "widened") +
+         flag(plan.image_copy == ImageCopy::Rows, "packs_rows") +
          flag(plan.image_copy == ImageCopy::Windows, "packs_windows") +
          flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
          flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
@@ -320,6 +321,7 @@ private:
     tiling.compact = in_.accept("compact");
     plan.lhs_columns = in_.accept("lhs_columns");
     plan.unpacked = in_.accept("unpacked");
+    plan.four_bits = in_.accept("four_bits");
     plan.widened = in_.accept("widened");
     if (in_.accept("packs_rows")) plan.image_copy = ImageCopy::Rows;
     if (in_.accept("packs_windows")) plan.image_copy = ImageCopy::Windows;

@@ -32,8 +32,8 @@ enum class SumsIn : uint8_t {
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
 //           [row_block N] [shares N] [column_streams N] [whole_panels]
-//           [compact] [lhs_columns] [unpacked] [widened] [packs_rows|packs_windows] [looped_epilogue]
-//           [bias_first]]
+//           [compact] [lhs_columns] [unpacked] [four_bits] [widened] [packs_rows|packs_windows]
+//           [looped_epilogue] [bias_first]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
 // outermost unless the text says otherwise.
@@ -47,9 +47,10 @@ struct ContractionPlan {
   Product product;                 // that of f32: also of other types, until the cost model has chosen theirs
   SumsIn sums = SumsIn::Registers; // tile registers of tile matrices; no kernel is made for others
   Tiling tiling;
-  bool lhs_columns = false;               // of a dot: the lhs is the vector operand
-  bool unpacked = false;                  // of a dot: columns are read where they lie
-  bool widened = false;                   // of a dot: narrow columns become f32 once for all rows, by group
+  bool lhs_columns = false; // of a dot: the lhs is the vector operand
+  bool unpacked = false;    // of a dot: columns are read where they lie
+  bool four_bits = false;   // constant columns of small bytes lie in four bits
+  bool widened = false;     // narrow columns become what products take once for all rows, by group
   ImageCopy image_copy = ImageCopy::None; // of a convolution in tile matrices
   bool looped_epilogue = false;           // a copy of the epilogue per accumulator would be too much code
   bool bias_first = false;                // sums start from a bias per channel

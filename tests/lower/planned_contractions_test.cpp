@@ -190,7 +190,7 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
   CHECK(has(dot("direct tile 4x2 interleave 2 columns outermost"), "interleaved by 1 at most"));
   CHECK(has(dot("direct tile 4x2 columns outermost lhs_columns unpacked"), "do not lie together"));
-  CHECK(has(dot("direct tile 4x2 columns outermost widened"), "columns of fewer bits are widened"));
+  CHECK(has(dot("direct tile 4x2 columns outermost widened"), "fewer bits than products take are widened"));
   std::string numbers = "1";
   for (int i = 1; i < 40; ++i) numbers += ", " + std::to_string(i);
   CHECK(has(error_of("module @m { func @main(%x: f32[9,8]) -> (f32[9,5]) { %q = constant [" + numbers +

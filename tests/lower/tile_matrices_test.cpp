@@ -307,3 +307,28 @@ TEST_CASE("plans of tile matrices that cannot be followed are refused", "[lower]
   CHECK(has(error(kUnlikeBytes, 64, "direct product dot4 u8 i8 i32 sums tile_registers"),
             "elsewhere than in registers"));
 }
+
+TEST_CASE("tile matrices multiply by columns of four bits", "[lower][tiles]") {
+  for (const Types& types : {kUnlikeBytes, kSignedBytes})
+    for (int64_t n : {16, 37, 64})
+      for (const char* rest : {"", " tile 16x1 columns outermost four_bits widened",
+                               " tile 32x2 columns outermost four_bits widened",
+                               " tile 16x2 columns outermost k_blocks 2 four_bits widened",
+                               " tile 16x2 columns outermost row_block 32 four_bits widened",
+                               " tile 16x3 columns outermost four_bits widened interleaved_epilogue"}) {
+        INFO(n << rest);
+        DotCase c{types, 53, 192, n, true, tile_plan(types, rest), "i4"};
+        expect_tiles(c);
+        expect_tiles(c, Placement::AtStart);
+      }
+  for (const char* rest : {"", " packs_rows", " packs_windows"}) {
+    ConvolutionCase c{kUnlikeBytes, 64, 37};
+    c.numbers_of = "i4";
+    c.layout = ConvolutionCase::Blocked;
+    c.block = 64;
+    c.plan = tile_plan(c.types, std::string(" tile 16x2 columns outermost four_bits widened") + rest);
+    if (*rest == 0) c.attributes = "1x1", c.window = 1;
+    INFO(rest);
+    expect_tiles(c);
+  }
+}

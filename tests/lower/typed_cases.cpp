@@ -36,6 +36,7 @@ std::vector<std::string> cpus_for(const std::string& dtype, std::vector<std::str
 
 Range range_of(const std::string& dtype) {
   if (dtype == "u8") return {0, 255};
+  if (dtype == "i4") return {-8, 7};
   if (dtype == "i8") return {-128, 127};
   if (dtype == "u16") return {0, 65535};
   if (dtype == "i16") return {-32768, 32767};
@@ -76,7 +77,9 @@ std::string DotCase::text() const {
               w = types.rhs + dims_text(rhs_transposed ? std::vector{n, k} : std::vector{k, n}),
               y = types.result + dims_text({m, n});
   return "module @m { func @main(%x: " + x + (constant ? "" : ", %w: " + w) + ") -> (" + y + ") { " +
-         (constant ? "%w = " + extreme_constant(types.rhs, k * n, 3) + " : " + w + " " : "") +
+         (constant ? "%w = " + extreme_constant(numbers_of.empty() ? types.rhs : numbers_of, k * n, 3) +
+                         " : " + w + " "
+                   : "") +
          "%y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [" + (lhs_transposed ? "0" : "1") +
          "], rhs_contract = [" + (rhs_transposed ? "1" : "0") + "], result = " + types.result +
          (plan.empty() ? "" : ", plan = \"" + plan + "\"") + "} : " + y + " return %y } }";
@@ -98,8 +101,10 @@ std::string ConvolutionCase::text(const std::string& cpu) const {
                          ? "%i = transpose %x {permutation = [0, 3, 1, 2]} : " + in + "{0,2,3,1}"
                          : "";
   return "module @m { func @main(%x: " + given + (constant ? "" : ", %w: " + w) + ") -> (" + out + ") { " +
-         (constant ? "%w = " + extreme_constant(types.rhs, count, 5) + " : " + w + " " : "") + copy +
-         " %c = convolution " + (layout == Plain ? "%x" : "%i") + ", %w {window = " + attributes +
+         (constant ? "%w = " + extreme_constant(numbers_of.empty() ? types.rhs : numbers_of, count, 5) +
+                         " : " + w + " "
+                   : "") +
+         copy + " %c = convolution " + (layout == Plain ? "%x" : "%i") + ", %w {window = " + attributes +
          ", groups = " + std::to_string(groups) + ", result = " + types.result +
          (plan.empty() ? "" : ", plan = \"" + plan + "\"") + "} : " + laid_out +
          (layout == Blocked ? " %r = copy %c : " + out + " return %r } }" : " return %c } }");

@@ -25,7 +25,7 @@ bool are_bytes(const Types& types); // both factors
 bool is_float_type(const std::string& dtype);
 // Those of the CPUs that compute with the type.
 std::vector<std::string> cpus_for(const std::string& dtype, std::vector<std::string> cpus);
-Range range_of(const std::string& dtype);
+Range range_of(const std::string& dtype); // "i4" too
 // "constant [...]" of that many elements, half of them at the ends of the type's range, where sums of
 // products saturate first.
 std::string extreme_constant(const std::string& dtype, int64_t count, unsigned seed);
@@ -39,6 +39,7 @@ struct DotCase {
   int64_t m, k, n;
   bool constant = true; // w
   std::string plan = {};
+  std::string numbers_of = {}; // constants are those of that type; empty: of their own
   bool lhs_transposed = false, rhs_transposed = false;
   std::string text() const;
 };
@@ -52,7 +53,8 @@ struct ConvolutionCase {
   enum { Plain, Blocked, ChannelsLast } layout = Plain; // of the image; results are plain, or in blocks too
   bool constant = true;                                 // the filters
   std::string plan = {};
-  int block = 0; // channels of a block; 0: lanes of the CPU
+  int block = 0;               // channels of a block; 0: lanes of the CPU
+  std::string numbers_of = {}; // as of DotCase
   std::string text(const std::string& cpu) const;
 };
 

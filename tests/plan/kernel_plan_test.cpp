@@ -28,6 +28,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "direct product dot4 u8 i8 i32",
         "direct product dot2 bf16 bf16 f32 tile 14x2 columns outermost",
         "direct product fma f32 i4 f32 tile 8x3 columns outermost widened",
+        "direct product dot4 u8 i8 i32 tile 8x3 columns outermost four_bits widened",
         "direct product fma i16 u8 i32 tile 1x1 rows outermost",
         "direct product tile_matrix u8 i8 i32 sums tile_registers",
         "direct tile 32x2 columns outermost sum_tiles 4 k_blocks 3 parts 2 row_block 64",

@@ -49,7 +49,7 @@ struct ReductionPart {
 };
 
 // How the vector operand is packed.
-PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::TileShape& tile,
+PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
                              ReductionPart part = {});
 // How the scales of blocks are, in the same order.
 PackedOperand packed_scales(const plan::DotGeometry& geometry, const plan::TileShape& tile, DType dtype,

@@ -26,7 +26,7 @@ public:
   DotCode(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
           const ContractionBinding& binding, ReductionPart part)
       : g_(geometry), plan_(plan), binding_(binding), part_(part), steps_(steps_of(geometry, part)),
-        packed_(packed_columns(geometry, plan.tiling.tile, part)), lanes_(plan.tiling.tile.lanes),
+        packed_(packed_columns(geometry, plan, part)), lanes_(plan.tiling.tile.lanes),
         shape_(geometry.shape), sum_{geometry.in_blocks ? kernel::Scalar::F32
                                                         : memory_scalar(plan.product.accumulator),
                                      1} {
@@ -157,8 +157,12 @@ private:
     if (g_.word_steps > 1)
       return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
                     packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
-    return load_packed_factors(b, shape_.product, binding_.vector,
-                               packed_.index(packed_part(at), at, vector, k), lanes_);
+    IntExpr index = packed_.index(packed_part(at), at, vector, k);
+    if (packed_.in_four_bits) {
+      Register bytes = load_four_bits(b, binding_.vector, packed_.place(index), lanes_ * packed_.k_group);
+      return plan_.widened ? bytes : byte_factors(b, shape_.product, bytes);
+    }
+    return load_packed_factors(b, shape_.product, binding_.vector, index, lanes_);
   }
 
   Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
@@ -171,8 +175,7 @@ private:
   // early. Where one tile holds all rows the memory sets the pace, and what is read next is asked for just
   // ahead of it.
   void prefetch_groups(ContractionSpec& spec) const {
-    int64_t elements = kCacheLineBytes / kernel::scalar_bytes(packed_.element),
-            group = packed_.tile.vectors * packed_.tile.lanes;
+    int64_t elements = packed_.line_elements(), group = packed_.tile.vectors * packed_.tile.lanes;
     spec.group_lines = packed_.reduction_size() * group / elements;
     bool passes_once = spec.prefetches_own_group = spec.shape.m <= packed_.tile.rows;
     spec.prefetch = [code = *this, elements, passes_once](Builder& b, const TilePosition& at,
@@ -182,7 +185,8 @@ private:
       if (!passes_once) group.column_vector = at.column_vector + at.vectors;
       IntExpr here = code.packed_part(at) * (packed.elements() / packed.selected) + packed.start(group);
       IntExpr ahead = passes_once ? line + kPrefetchAheadBytes / kCacheLineBytes : line;
-      b.prefetch(code.binding_.vector, here + packed.line(group, ahead, elements), /*into_l2=*/true);
+      b.prefetch(code.binding_.vector, packed.place(here + packed.line(group, ahead, elements)),
+                 /*into_l2=*/true);
     };
   }
 
@@ -284,10 +288,12 @@ private:
 
 } // namespace
 
-PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& tile, ReductionPart part) {
+PackedOperand packed_columns(const plan::DotGeometry& g, const plan::ContractionPlan& plan,
+                             ReductionPart part) {
   PackedOperand packed;
   Steps steps = steps_of(g, part);
-  packed.tile = tile;
+  packed.tile = plan.tiling.tile;
+  packed.in_four_bits = plan.four_bits;
   packed.k_group = g.k_group();
   packed.element = g.word_steps > 1 ? kernel::Scalar::I32 : memory_scalar(g.columns.type.dtype);
   if (!g.has_static_columns()) return packed; // they are read where they lie

@@ -5,10 +5,26 @@
 
 namespace firn::lower {
 
+// What is packed, two bytes in one.
+static LiteralRef in_four_bits(const Packing& packing, const Literal& constant) {
+  std::vector<std::byte> bytes(static_cast<size_t>(packing.packed_elements));
+  pack(packing, constant.bytes(), bytes);
+  auto pairs = std::make_shared<Literal>(DType::U8, std::vector{packing.packed_elements / 2});
+  std::span<uint8_t> out = pairs->mutable_data<uint8_t>();
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<uint8_t>((std::to_integer<int>(bytes[2 * i]) & 15) |
+                                  (std::to_integer<int>(bytes[2 * i + 1]) & 15) << 4);
+  return pairs;
+}
+
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand, const std::optional<IntExpr>& selected) {
   int64_t bits = operand.type().at_bound().num_elements() * bit_width(operand.dtype());
   Packing packing = packed.packing(bits / (8 * kernel::scalar_bytes(packed.element)));
+  if (packed.in_four_bits)
+    return {context.add_constant(in_four_bits(packing, *operand.def->literal()),
+                                 padded_copy(1, packed.places(), packed.places()), operand.def->location()),
+            0};
   if (plan::is_packable_constant(operand))
     return {context.add_constant(operand.def->literal(), std::move(packing), operand.def->location()), 0};
   Place place{context.add_scratch_buffer(packing.packed_elements * packing.element_bytes, "packed"), 0};
@@ -57,7 +73,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
                    const PartialSums& sums) {
   const plan::TileShape& tile = plan.tiling.tile;
   Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
-  PackedOperand packed = packed_columns(g, tile, part);
+  PackedOperand packed = packed_columns(g, plan, part);
   Place columns = plan.unpacked ? Place{} : place_columns(context, instruction, g, packed, vector),
         scale_place;
   if (g.in_blocks)
@@ -66,9 +82,8 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   KernelMaker maker(context, instruction, "dot");
   ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(scalar);
-  binding.vector = plan.unpacked
-                       ? maker.read(vector)
-                       : maker.parameter(columns, packed.element, packed.elements(), false, "packed");
+  binding.vector = plan.unpacked ? maker.read(vector)
+                                 : maker.parameter(columns, packed.element, packed.places(), false, "packed");
   if (g.in_blocks) {
     PackedOperand scales = packed_scales(g, tile, root.scales.dtype(), part);
     binding.scales_dtype = root.scales.dtype();

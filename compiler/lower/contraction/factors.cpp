@@ -65,6 +65,22 @@ Register load_packed_factors(Builder& b, const plan::Product& product, int buffe
   return widened(b, product, product.rhs, value);
 }
 
+// A byte of two becomes 16 bits, 0x00hl and then 0x0h0l; exclusive or and subtraction extend the signs.
+Register load_four_bits(Builder& b, int buffer, const IntExpr& place, int bytes) {
+  Register words =
+      b.cast(OpKind::ZExt, b.load({Scalar::I8, bytes / 2}, buffer, place, bytes / 2), Scalar::I16);
+  auto splat = [&](int64_t value) { return b.constant_int(b.type(words), value); };
+  words = b.binary(OpKind::Or, words, b.binary(OpKind::Shl, words, splat(4)));
+  words = b.binary(OpKind::Xor, b.binary(OpKind::And, words, splat(0x0f0f)), splat(0x0808));
+  Register signed_bytes = b.cast(OpKind::Bitcast, words, Scalar::I8);
+  return b.binary(OpKind::ISub, signed_bytes, b.constant_int(b.type(signed_bytes), 8));
+}
+
+Register byte_factors(Builder& b, const plan::Product& product, Register bytes) {
+  return product.k_group() == 4 ? b.cast(OpKind::Bitcast, bytes, Scalar::I32)
+                                : widened_to_i16(b, product.rhs, bytes);
+}
+
 // Shifts bring the sign to the top, and all bits down again.
 Register step_of_words(Builder& b, Register words, int step, int steps, Register table) {
   int bits = 32 / steps;

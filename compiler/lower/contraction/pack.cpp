@@ -274,6 +274,10 @@ int64_t PackedOperand::elements() const {
   return selected * (full + rest) * tile.lanes;
 }
 
+int64_t PackedOperand::line_elements() const {
+  return kCacheLineBytes / kernel::scalar_bytes(element) * (in_four_bits ? 2 : 1);
+}
+
 IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, int number,
                              const std::vector<IntExpr>& k) const {
   IntExpr step = 0;

@@ -28,10 +28,15 @@ struct PackedOperand {
   plan::TileShape tile;
   int k_group = 1; // of the product; the last loop's index counts such groups
   kernel::Scalar element = kernel::Scalar::F32;
+  bool in_four_bits = false; // bytes lie as pairs of neighbours in one byte, the first one lower
 
   int64_t products() const;       // of the last loop
   int64_t reduction_size() const; // steps, in whole k groups
   int64_t elements() const;       // of the packed operand
+  // The element of memory that holds one of the packed operand, and how many there are.
+  IntExpr place(const IntExpr& element) const { return in_four_bits ? floor_div(element, 2) : element; }
+  int64_t line_elements() const; // of the packed operand, that a line of the cache holds
+  int64_t places() const { return in_four_bits ? elements() / 2 : elements(); }
   // Where register `number` of the tile lies for the values `k` of the reduction loops. Each column group is
   // addressed by its first vector: groups before it hold `columns before it` x reduction_size elements.
   IntExpr index(const IntExpr& selected, const TilePosition& position, int number,

@@ -11,7 +11,13 @@ using kernel::Builder;
 using kernel::OpKind;
 using kernel::Register;
 
-// The number of a step of the reduction among all of them.
+// A vector of what a product takes, as it lies in memory.
+kernel::MachineType vector_of(const plan::Product& product, int lanes) {
+  if (product.k_group() == 1) return {kernel::Scalar::F32, lanes};
+  return {kernel::Scalar::I8, lanes * product.k_group()};
+}
+
+// The number of a product of the reduction among all of them.
 IntExpr number_of(const plan::ContractionShape& shape, const std::vector<IntExpr>& k) {
   IntExpr number = 0;
   for (size_t i = 0; i < shape.k.size(); ++i) number = number * shape.k[i].extent + k[i];
@@ -20,9 +26,8 @@ IntExpr number_of(const plan::ContractionShape& shape, const std::vector<IntExpr
 
 class GroupWidener {
 public:
-  GroupWidener(ContractionSpec narrow, const plan::Tiling& tiling, int scratch)
-      : spec_(std::move(narrow)), lanes_(tiling.tile.lanes), looks_up_(tiling.looks_up_words),
-        scratch_(scratch) {}
+  GroupWidener(ContractionSpec narrow, kernel::MachineType vector, bool looks_up, int scratch)
+      : spec_(std::move(narrow)), vector_(vector), looks_up_(looks_up), scratch_(scratch) {}
 
   void emit(Builder& b, const TilePosition& at) const {
     std::vector<IntExpr> k(spec_.shape.k.size());
@@ -52,13 +57,14 @@ private:
         Register factor =
             spec_.word_steps > 1 ? step_of_words(b, loaded, step, spec_.word_steps, table) : loaded;
         if (!scales.empty()) factor = b.binary(OpKind::FMul, factor, scales[static_cast<size_t>(vector)]);
-        b.store(factor, scratch_, ((first + step) * at.vectors + vector) * lanes_, 4 * lanes_);
+        b.store(factor, scratch_, ((first + step) * at.vectors + vector) * vector_.lanes,
+                vector_.lanes * kernel::scalar_bytes(vector_.scalar));
       }
     }
   }
 
   ContractionSpec spec_;
-  int lanes_;
+  kernel::MachineType vector_;
   bool looks_up_;
   int scratch_;
 };
@@ -67,20 +73,26 @@ private:
 
 void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec narrow,
                    const plan::Tiling& tiling) {
-  plan::ColumnGroups groups = plan::column_groups(tiled.shape.n, tiling.tile);
-  int64_t elements = int64_t{groups.most_registers()} * groups.lanes;
+  kernel::MachineType type = vector_of(tiled.shape.product, tiling.tile.lanes);
+  int64_t elements = int64_t{plan::column_groups(tiled.shape.n, tiling.tile).most_registers()} * type.lanes;
   for (const plan::ReductionLoop& loop : tiled.shape.k) elements *= loop.extent;
-  int scratch = maker.scratch(kernel::Scalar::F32, elements, "widened");
-  int lanes = groups.lanes;
-  tiled.vector = [shape = tiled.shape, scratch, lanes](Builder& b, const TilePosition& at, int vector,
-                                                       const std::vector<IntExpr>& k) {
-    IntExpr place = (number_of(shape, k) * at.vectors + vector) * lanes;
-    return b.load({kernel::Scalar::F32, lanes}, scratch, place, 4 * lanes);
+  int scratch = maker.scratch(type.scalar, elements, "widened");
+  auto place = [shape = tiled.shape, lanes = type.lanes](const TilePosition& at, int vector,
+                                                         const std::vector<IntExpr>& k) {
+    return (number_of(shape, k) * at.vectors + vector) * lanes;
+  };
+  tiled.vector = [place, scratch, product = tiled.shape.product, lanes = tiling.tile.lanes](
+                     Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+    return load_packed_factors(b, product, scratch, place(at, vector, k), lanes);
+  };
+  tiled.vector_rows = [place, type, scratch](const TilePosition& at, int vector,
+                                             const std::vector<IntExpr>& k) {
+    return MatrixPlace{scratch, place(at, vector, k), int64_t{at.vectors} * type.lanes};
   };
   // What comes from memory is asked for as it lies there.
   tiled.prefetch = narrow.prefetch;
   tiled.group_lines = narrow.group_lines;
-  tiled.begin_group = [widener = GroupWidener(std::move(narrow), tiling, scratch)](
+  tiled.begin_group = [widener = GroupWidener(std::move(narrow), type, tiling.looks_up_words, scratch)](
                           Builder& b, const TilePosition& at) { widener.emit(b, at); };
 }
 

@@ -1,9 +1,9 @@
-// Columns of fewer bits than the floats that they stand for, such as integers in blocks with scales: each
-// group of them becomes floats once, in scratch that stays in a cache while all rows pass,
+// Columns of fewer bits than the factors that they stand for, such as integers in blocks with scales: each
+// group of them becomes floats, or bytes, once, in scratch that stays in a cache while all rows pass,
 //
-//   widened[step of the reduction][register][lane]
+//   widened[product of the reduction][register][lane]
 //
-// so that tiles multiply as if the weights were floats, and only their few bytes come from memory.
+// so that tiles multiply as if the weights lay so, and only their few bits come from memory.
 #pragma once
 
 #include "compiler/lower/contraction/contraction.h"
@@ -12,8 +12,8 @@ namespace firn::lower {
 
 class KernelMaker;
 
-// The dot of widened columns (DotGeometry::widened()) in `tiled`, with code that widens a group of those that
-// `narrow` multiplies, and factors from there. The kernel's last parameter becomes the scratch.
+// The contraction of widened columns (of a dot DotGeometry::widened()) in `tiled`, with code that widens a
+// group of those that `narrow` has, and factors from there. The kernel's last parameter becomes the scratch.
 void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec narrow,
                    const plan::Tiling& tiling);
 

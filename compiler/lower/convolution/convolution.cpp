@@ -19,7 +19,7 @@ class ConvolutionCode {
 public:
   ConvolutionCode(const plan::ConvolutionGeometry& geometry, const PackedOperand& filters,
                   const plan::ContractionPlan& plan, const ContractionBinding& binding)
-      : g_(geometry), tiling_(plan.tiling), binding_(binding), packed_(filters),
+      : g_(geometry), plan_(plan), tiling_(plan.tiling), binding_(binding), packed_(filters),
         lanes_(plan.tiling.tile.lanes) {}
 
   ContractionSpec spec() const {
@@ -106,19 +106,24 @@ private:
   IntExpr image_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
 
   Register load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    return load_packed_factors(b, g_.shape.product, binding_.vector,
-                               packed_.index(group_of(at), at, vector, k), lanes_);
+    IntExpr index = packed_.index(group_of(at), at, vector, k);
+    if (packed_.in_four_bits) {
+      Register bytes = load_four_bits(b, binding_.vector, packed_.place(index), lanes_ * packed_.k_group);
+      return plan_.widened ? bytes : byte_factors(b, g_.shape.product, bytes);
+    }
+    return load_packed_factors(b, g_.shape.product, binding_.vector, index, lanes_);
   }
 
   void prefetch_next_group(ContractionSpec& spec) const {
-    int64_t elements = kCacheLineBytes / kernel::scalar_bytes(packed_.element);
+    int64_t elements = packed_.line_elements();
     spec.group_lines = packed_.reduction_size() * packed_.tile.vectors * packed_.tile.lanes / elements;
     spec.prefetch = [code = *this, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
       const PackedOperand& packed = code.packed_;
       TilePosition next = at;
       next.column_vector = at.column_vector + at.vectors;
       IntExpr place = code.group_of(at) * (packed.elements() / packed.selected) + packed.start(next);
-      b.prefetch(code.binding_.vector, place + packed.line(next, line, elements), /*into_l2=*/true);
+      b.prefetch(code.binding_.vector, packed.place(place + packed.line(next, line, elements)),
+                 /*into_l2=*/true);
     };
   }
 
@@ -259,6 +264,7 @@ private:
   }
 
   const plan::ConvolutionGeometry& g_;
+  const plan::ContractionPlan& plan_;
   const plan::Tiling& tiling_;
   const ContractionBinding& binding_;
   PackedOperand packed_;

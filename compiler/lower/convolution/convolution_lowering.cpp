@@ -1,4 +1,5 @@
 // Planned convolutions as kernels: by tiles directly, and by Winograd's algorithm.
+#include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/convolution/image_copy.h"
 #include "compiler/lower/convolution/winograd.h"
@@ -44,8 +45,9 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
   const plan::TileShape& tile = plan.tiling.tile;
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
   plan::ConvolutionGeometry g = *computed.geometry(plan.product, /*by_lines=*/false);
-  std::string name = direct_name(g, plan);
+  std::string name = direct_name(g, plan) + (plan.widened ? " widened" : "");
   PackedOperand packed = packed_filters(g, tile);
+  packed.in_four_bits = plan.four_bits;
   Place filters = pack_operand(context, instruction, packed, computed.filter), rows;
   bool is_copied = plan.image_copy != plan::ImageCopy::None;
   if (is_copied) {
@@ -60,13 +62,15 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
   binding.scalar =
       is_copied ? maker.parameter(rows, memory_scalar(g.input.dtype), g.input.num_elements(), false, "rows")
                 : maker.read(root.operands[0]);
-  binding.vector = maker.parameter(filters, packed.element, packed.elements(), false, "packed");
+  binding.vector = maker.parameter(filters, packed.element, packed.places(), false, "packed");
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
   bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm = std::move(name);
   maker.set_flops(g.flops);
-  emit_contraction(maker.builder(), convolution_spec(g, packed, plan, binding), plan.tiling);
+  ContractionSpec spec = convolution_spec(g, packed, plan, binding);
+  if (plan.widened) widen_columns(maker, spec, spec, plan.tiling);
+  emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
 }
 
