@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <tuple>
+#include <vector>
 
 namespace firn::memory {
 namespace {
@@ -114,48 +117,77 @@ void visit_arguments(const std::vector<Step>& steps, const std::function<void(in
   }
 }
 
-} // namespace
-
-void place_constants(Program& program) {
-  for (kernel::Buffer& buffer : program.buffers)
-    if (buffer.space == Space::Weights) buffer.offset = -1;
-  int64_t end = 0;
-  std::vector<int> order;
-  auto place = [&](int number) {
-    kernel::Buffer& buffer = program.buffers[static_cast<size_t>(number)];
-    if (buffer.space != Space::Weights || buffer.offset >= 0) return;
-    buffer.offset = end;
-    end = align_up(end + buffer.bytes);
-    order.push_back(number);
-  };
-  visit_arguments(program.steps, place);
-  for (size_t i = 0; i < program.buffers.size(); ++i)
-    if (program.buffers[i].initial >= 0) place(program.buffers[i].initial);
-  // Constants in the order of their offsets; those that nothing reads are dropped.
-  std::vector<kernel::Constant> placed;
-  for (int number : order)
-    for (kernel::Constant& constant : program.constants)
-      if (constant.buffer == number) placed.push_back(std::move(constant));
-  program.constants = std::move(placed);
-  program.weight_bytes = end;
-}
-
-namespace {
-
 bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
   const kernel::ConstantSource &x = a.source, &y = b.source;
   if (x.element != y.element || x.bytes.size() != y.bytes.size() || a.packing != b.packing) return false;
   return x.bytes.data() == y.bytes.data() || std::equal(x.bytes.begin(), x.bytes.end(), y.bytes.begin());
 }
 
+// The first of equal constants: those that several layers share are in the object once.
+class EqualConstants {
+public:
+  int find_or_add(const kernel::Constant& constant) {
+    if (constant.source.bytes.empty()) return constant.buffer; // nobody knows them
+    std::vector<const kernel::Constant*>& alike = by_key_[key(constant)];
+    for (const kernel::Constant* other : alike)
+      if (are_equal(*other, constant)) return other->buffer;
+    alike.push_back(&constant);
+    return constant.buffer;
+  }
+
+private:
+  using Key = std::tuple<size_t, int64_t, uint64_t>;
+  // Sizes, and a few bytes of all.
+  static Key key(const kernel::Constant& constant) {
+    constexpr size_t kSamples = 64;
+    std::span<const std::byte> bytes = constant.source.bytes;
+    uint64_t sample = 0;
+    for (size_t at = 0; at < bytes.size(); at += std::max<size_t>(1, bytes.size() / kSamples))
+      sample = sample * 31 + std::to_integer<uint64_t>(bytes[at]);
+    return {bytes.size(), constant.packing.packed_elements, sample};
+  }
+
+  std::map<Key, std::vector<const kernel::Constant*>> by_key_;
+};
+
 } // namespace
+
+void place_constants(Program& program) {
+  for (kernel::Buffer& buffer : program.buffers)
+    if (buffer.space == Space::Weights) buffer.offset = -1;
+  std::map<int, kernel::Constant*> constants;
+  for (kernel::Constant& constant : program.constants) constants[constant.buffer] = &constant;
+  int64_t end = 0;
+  std::vector<kernel::Constant> placed; // in the order of their offsets; what nothing reads is dropped
+  EqualConstants known;
+  auto place = [&](int number) {
+    kernel::Buffer& buffer = program.buffers[static_cast<size_t>(number)];
+    if (buffer.space != Space::Weights || buffer.offset >= 0) return;
+    auto constant = constants.find(number);
+    if (constant != constants.end()) {
+      if (int first = known.find_or_add(*constant->second); first != number) {
+        buffer.offset = program.buffers[static_cast<size_t>(first)].offset;
+        return;
+      }
+      placed.push_back(*constant->second);
+    }
+    buffer.offset = end;
+    end = align_up(end + buffer.bytes);
+  };
+  visit_arguments(program.steps, place);
+  for (size_t i = 0; i < program.buffers.size(); ++i)
+    if (program.buffers[i].initial >= 0) place(program.buffers[i].initial);
+  program.constants = std::move(placed);
+  program.weight_bytes = end;
+}
 
 int64_t share_constants(Program& program, Program& holder) {
   place_constants(program);
   int64_t before = holder.weight_bytes;
-  size_t known = 0; // the holder's constant that is likely the next
+  size_t known = 0;                 // the holder's constant that is likely the next
+  std::map<int64_t, int64_t> moved; // to the holder's offsets
   for (kernel::Constant& constant : program.constants) {
-    kernel::Buffer& buffer = program.buffers[static_cast<size_t>(constant.buffer)];
+    const kernel::Buffer& buffer = program.buffers[static_cast<size_t>(constant.buffer)];
     const kernel::Constant* equal = nullptr;
     for (size_t i = 0; i < holder.constants.size() && !equal; ++i) {
       size_t at = (known + i) % holder.constants.size();
@@ -164,15 +196,17 @@ int64_t share_constants(Program& program, Program& holder) {
       known = at + 1;
     }
     if (equal) {
-      buffer.offset = holder.buffers[static_cast<size_t>(equal->buffer)].offset;
+      moved[buffer.offset] = holder.buffers[static_cast<size_t>(equal->buffer)].offset;
       continue;
     }
-    buffer.offset = holder.weight_bytes;
-    holder.weight_bytes = align_up(buffer.offset + buffer.bytes);
     kernel::Constant added = constant;
     added.buffer = holder.add_buffer(buffer);
+    holder.buffers[static_cast<size_t>(added.buffer)].offset = moved[buffer.offset] = holder.weight_bytes;
+    holder.weight_bytes = align_up(holder.weight_bytes + buffer.bytes);
     holder.constants.push_back(std::move(added));
   }
+  for (kernel::Buffer& buffer : program.buffers)
+    if (buffer.space == Space::Weights && buffer.offset >= 0) buffer.offset = moved.at(buffer.offset);
   program.weight_bytes = holder.weight_bytes;
   return holder.weight_bytes - before;
 }

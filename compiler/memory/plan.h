@@ -20,7 +20,7 @@ struct PlanOptions {
 // get no space, states apart. The buffers that are alive when most bytes are.
 std::vector<int> plan_arena(kernel::Program& program, const PlanOptions& options = {});
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
-// weight_bytes.
+// weight_bytes. Equal constants lie at one place, and the program keeps the first of them.
 void place_constants(kernel::Program& program);
 // The same for a program that reads the constants of another, `holder`, which have their places: equal ones
 // are those; others are added to the holder's, behind them. The bytes that were added.

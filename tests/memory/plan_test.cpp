@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <random>
 
 using namespace firn::memory;
@@ -200,6 +201,44 @@ TEST_CASE("constants lie in the order of their first use, and unused ones nowher
   CHECK(m.program.weight_bytes == 192);
   REQUIRE(m.program.constants.size() == 2);
   CHECK(m.program.constants[0].buffer == second);
+}
+
+TEST_CASE("equal constants lie at one place") {
+  const std::array<std::byte, 8> ones{std::byte{1}}, same = ones, others{std::byte{2}};
+  auto make = [&](bool is_other_form) {
+    ProgramMaker m;
+    std::array<int, 4> buffers{};
+    for (int& buffer : buffers) buffer = m.buffer(1, Space::Weights);
+    int out = m.buffer(1, Space::Output, 0);
+    std::vector<Step> steps;
+    for (int buffer : buffers) steps.push_back(m.call({out}, {buffer}));
+    m.program.steps = std::move(steps);
+    firn::Packing plain = firn::padded_copy(1, 8, 8), other = firn::padded_copy(1, 8, 16);
+    auto add = [&](int number, std::span<const std::byte> bytes, const firn::Packing& packing) {
+      kernel::ConstantSource source;
+      source.bytes = bytes;
+      m.program.constants.push_back({buffers[static_cast<size_t>(number)], source, packing});
+    };
+    add(0, others, plain);
+    add(1, ones, plain);
+    add(2, same, plain);
+    add(3, ones, is_other_form ? other : plain);
+    return std::move(m.program);
+  };
+  auto offset = [](const Program& program, size_t buffer) { return program.buffers[buffer].offset; };
+  Program program = make(true);
+  place_constants(program);
+  CHECK(program.constants.size() == 3);
+  CHECK(offset(program, 2) == offset(program, 1));
+  CHECK(offset(program, 3) != offset(program, 1));
+  CHECK(program.weight_bytes == 192);
+  // Another program's lie where those are.
+  Program further = make(false);
+  std::swap(further.steps[0], further.steps[1]);
+  CHECK(share_constants(further, program) == 0);
+  for (size_t buffer : {size_t{0}, size_t{1}, size_t{2}})
+    CHECK(offset(further, buffer) == offset(program, buffer));
+  CHECK(offset(further, 3) == offset(program, 1));
 }
 
 namespace {
