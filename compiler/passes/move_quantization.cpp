@@ -17,6 +17,9 @@
 //   %q = quantize %y : u16                        ->    %q = convert (xor (quantize %y : i16), 0x8000) : u16,
 //                                                       where pairs of i16 take less time than floats
 //
+// Weights are moved at once; a scale for each channel follows them, and zeros are padded where they have no
+// zero point, as the importer's filters of transposed convolutions are made.
+//
 // Movements, maxima of windows and bounds choose among values and leave their order; quantising and
 // dequantising by one positive scale do so too, so that the order of both does not matter: results are the
 // same bits. What is quantised moves up to what computes it, and becomes the end of that kernel.
@@ -24,6 +27,7 @@
 // - Requires: constants folded.
 // - Establishes: between a quantisation and the next dequantisation there are no floats that are only moved.
 // - Breaks: nothing.
+#include "compiler/graph/evaluate.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
@@ -66,34 +70,94 @@ GraphBuilder builder_at(Instruction& instruction) {
   return GraphBuilder(*instruction.parent(), &instruction);
 }
 
+// Zeros around constants that have no zero point: these are numbers that their integers have.
+bool pads_weights(const Instruction& instruction, const Dequantized& from) {
+  return instruction.is(Opcode::Pad) && constant_literal(from.integers) && !from.zero_point &&
+         from.shift == 0 && is_splat_of(instruction.operand(1), 0);
+}
+
+// The movement of integers, done at once where they are constants: those who multiply want to see weights.
+Value moved_integers(GraphBuilder& builder, const Instruction& movement, Value integers) {
+  std::vector<Value> operands{integers};
+  if (movement.is(Opcode::Pad)) operands.push_back(builder.scalar(integers.dtype(), 0));
+  Value result = moved(builder, movement, operands);
+  bool grows = movement.is(Opcode::BroadcastInDim) || movement.is(Opcode::Gather);
+  if (!constant_literal(integers) || grows) return result;
+  std::vector<LiteralRef> literals;
+  for (Value operand : result.def->operands()) {
+    if (!constant_literal(operand)) return result;
+    literals.push_back(operand.def->literal());
+  }
+  auto made = evaluate_instruction(*result.def, literals);
+  if (!made) return result;
+  GraphBuilder beside(builder);
+  beside.set_location(integers.def->location());
+  return beside.constant((*made)[0]);
+}
+
 // move(dequantize(x)) = dequantize(move(x))
 Value sink_dequantization(Instruction& instruction) {
-  if (!only_moves_first(instruction) || !instruction.type().is_tensor()) return {};
+  bool only_moves = only_moves_first(instruction);
+  if ((!only_moves && !instruction.is(Opcode::Pad)) || !instruction.type().is_tensor()) return {};
   auto from = dequantized(instruction.operand(0));
   if (!from || !is_per_tensor(*from) || instruction.type().dtype != DType::F32) return {};
+  if (!only_moves && !pads_weights(instruction, *from)) return {};
   if (instruction.is(Opcode::ReduceWindow) && !quantization_of(*from)) return {};
   if (instruction.is(Opcode::BroadcastInDim) && instruction.operand(0).rank() == 0) return {};
   GraphBuilder builder = builder_at(instruction);
-  return dequantize_like(builder, moved(builder, instruction, {from->integers}), *from);
+  return dequantize_like(builder, moved_integers(builder, instruction, from->integers), *from);
 }
 
-// Where a dim of the operand is in the result of an op that reorders elements; nothing: it is no dim of it.
-std::optional<int64_t> moved_dim(const Instruction& movement, int64_t dim) {
-  const std::vector<int64_t> from = movement.operand(0).type().static_dims(),
-                             to = movement.type().static_dims();
-  if (movement.is(Opcode::Reverse))
-    return contains(movement.attributes().ints("dims"), dim) ? std::nullopt : std::optional(dim);
-  if (movement.is(Opcode::Transpose))
-    return inverse_permutation(movement.attributes().ints("permutation"))[static_cast<size_t>(dim)];
-  if (!movement.is(Opcode::Reshape)) return std::nullopt;
-  auto before = [](const std::vector<int64_t>& dims, size_t end) {
-    return std::accumulate(dims.begin(), dims.begin() + static_cast<long>(end), int64_t{1},
-                           std::multiplies<>());
-  };
-  auto wanted = static_cast<size_t>(dim);
-  for (size_t d = 0; d < to.size(); ++d)
-    if (to[d] == from[wanted] && before(to, d) == before(from, wanted)) return static_cast<int64_t>(d);
+int64_t count_before(const std::vector<int64_t>& dims, size_t end) {
+  return std::accumulate(dims.begin(), dims.begin() + static_cast<long>(end), int64_t{1},
+                         std::multiplies<>());
+}
+
+// Numbers for each index of a dim.
+struct ChannelScales {
+  Value vector;
+  int64_t dim = 0;
+};
+
+// Those of an operand's dim in the result of a reshape: of a dim of as many elements, or one that holds the
+// dim and its neighbours.
+std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instruction& reshape,
+                                             const ChannelScales& scales) {
+  const std::vector<int64_t> from = reshape.operand(0).type().static_dims(),
+                             to = reshape.type().static_dims();
+  auto dim = static_cast<size_t>(scales.dim);
+  for (size_t d = 0; d < to.size(); ++d) {
+    int64_t first = count_before(to, d);
+    if (to[d] == from[dim] && first == count_before(from, dim))
+      return ChannelScales{scales.vector, static_cast<int64_t>(d)};
+    size_t begin = dim, end = dim + 1;
+    while (begin > 0 && count_before(from, begin) > first) --begin;
+    while (end < from.size() && count_before(from, end) < first * to[d]) ++end;
+    if (count_before(from, begin) != first || count_before(from, end) != first * to[d]) continue;
+    std::vector<int64_t> dims(from.begin() + static_cast<long>(begin), from.begin() + static_cast<long>(end));
+    Value spread = make_broadcast(builder, scales.vector, Type::tensor_of(scales.vector.dtype(), dims),
+                                  {static_cast<int64_t>(dim - begin)});
+    return ChannelScales{builder.reshape(spread, {Dim(to[d])}), static_cast<int64_t>(d)};
+  }
   return std::nullopt;
+}
+
+// Where they are in the result of an op that reorders elements; nothing: they are not those of a dim of it.
+std::optional<ChannelScales> moved_scales(GraphBuilder& builder, const Instruction& movement,
+                                          const ChannelScales& scales) {
+  const Attributes& attributes = movement.attributes();
+  auto dim = static_cast<size_t>(scales.dim);
+  switch (movement.opcode()) {
+  case Opcode::Reverse:
+    return contains(attributes.ints("dims"), scales.dim) ? std::nullopt : std::optional(scales);
+  case Opcode::Transpose:
+    return ChannelScales{scales.vector, inverse_permutation(attributes.ints("permutation"))[dim]};
+  case Opcode::Pad:
+    return movement.type().dims[dim] == movement.operand(0).type().dims[dim] ? std::optional(scales)
+                                                                             : std::nullopt;
+  case Opcode::Reshape: return reshaped_scales(builder, movement, scales);
+  default: return std::nullopt;
+  }
 }
 
 bool is_moved_constant(Value value) {
@@ -103,18 +167,22 @@ bool is_moved_constant(Value value) {
 
 // The same of weights with a scale for each channel.
 Value sink_channel_scales(Instruction& instruction) {
-  if (!only_moves_first(instruction) || instruction.type().dtype != DType::F32) return {};
+  if (instruction.type().dtype != DType::F32 || !instruction.type().is_static()) return {};
+  bool only_moves = only_moves_first(instruction);
+  if (!only_moves && !instruction.is(Opcode::Pad)) return {};
   auto from = dequantized(instruction.operand(0));
   if (!from || from->zero_point || from->shift != 0 || !from->scale || is_per_tensor(*from) ||
       !is_moved_constant(from->integers) || !from->scale.def->is(Opcode::BroadcastInDim) ||
-      from->scale.def->operand(0).rank() != 1 || !instruction.type().is_static())
+      from->scale.def->operand(0).rank() != 1)
     return {};
-  auto dim = moved_dim(instruction, from->scale.def->attributes().ints("dims")[0]);
-  if (!dim) return {};
+  if (!only_moves && !pads_weights(instruction, *from)) return {};
   GraphBuilder builder = builder_at(instruction);
-  Value numbers = builder.convert(moved(builder, instruction, {from->integers}), DType::F32);
-  Value scale = make_broadcast(builder, from->scale.def->operand(0), numbers.type(), {*dim});
-  return builder.op(Opcode::Multiply, {numbers, scale});
+  const Instruction& spread = *from->scale.def;
+  auto scales = moved_scales(builder, instruction, {spread.operand(0), spread.attributes().ints("dims")[0]});
+  if (!scales) return {};
+  Value numbers = builder.convert(moved_integers(builder, instruction, from->integers), DType::F32);
+  return builder.op(Opcode::Multiply,
+                    {numbers, make_broadcast(builder, scales->vector, numbers.type(), {scales->dim})});
 }
 
 // The same of values that all stand for the same numbers.

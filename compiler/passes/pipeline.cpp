@@ -16,7 +16,8 @@ constexpr PassStep kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
-    {"move-quantization,tabulate-bytes,recover-integer-contractions,compress-weights,keep-narrow-weights",
+    {"move-quantization,split-quantised-dilations,move-quantization,tabulate-bytes,"
+     "recover-integer-contractions,compress-weights,keep-narrow-weights",
      true, "while every value stands beside its zero point and its scale"},
     {"widen-narrow-floats,eliminate-nops,eliminate-dead-code", true,
      "behind quantised values, whose scales have types that count; every pattern of f32 is looked for then"},

@@ -18,6 +18,9 @@
 //   %v = pad %w, 0 {interior = [0, 0, 1]}
 //   %c = convolution %x, %v {window = 3 pad 2_2 input_dilate 2}
 //
+// Where the input is dequantised around a zero point, split-quantised-dilations does so before its integers
+// are multiplied, as the zeros between them would be none.
+//
 // - Requires: shapes whose batch alone may vary where anything changes; scales are folded (fold-conv-scales).
 // - Establishes: no convolution dilates both its filter and its input along one dim, unless the filter would
 //   grow beyond kMaxFilled; none of stride 1 dilates its input by no more than its window, unless lowering
@@ -26,8 +29,11 @@
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/graph_forms.h"
+
+#include <functional>
 
 namespace firn {
 namespace {
@@ -263,18 +269,28 @@ Value fill_filter(Instruction& convolution, const PassOptions&) {
   return b.op(Opcode::Convolution, {convolution.operand(0), filled}, attributes);
 }
 
-} // namespace
+// Whether the input is of integers around another number than zero, as integers between which are zeros are
+// not, or of 16 bits, whose phases no kernel stores where they belong; and products take longer than their
+// results take to be interleaved.
+bool gains_by_integer_phases(const Instruction& convolution, const ConvolutionPhases& phases) {
+  constexpr int64_t kLeastProducts = 32; // for each result
+  auto input = dequantized(convolution.operand(0));
+  if (!input || !dequantized(convolution.operand(1))) return false;
+  int64_t products = convolution.operand(1).dim(1);
+  for (const PhaseDim& dim : phases.dims) products *= dim.taps;
+  bool is_wide = bit_width(input->integers.dtype()) == 16;
+  return products >= kLeastProducts && (input->zero_point || input->shift != 0 || is_wide);
+}
 
-bool split_input_dilations(Module& module, const PassOptions& options) {
-  bool changed = rewrite_module(module, options, fill_filter);
+using Wanted = std::function<bool(const Instruction& convolution, const ConvolutionPhases& phases)>;
+
+bool split(Module& module, const PassOptions& options, const Wanted& is_wanted) {
+  bool changed = false;
   for_each_region(module, [&](Region& region) {
     std::vector<std::pair<Instruction*, ConvolutionPhases>> found;
     for (Instruction* instruction : region.snapshot()) {
       auto phases = ConvolutionPhases::of(*instruction);
-      if (!phases ||
-          (options.target && plan::has_polyphase_kernel(*instruction, options.target->channel_block())))
-        continue;
-      found.push_back({instruction, *phases});
+      if (phases && is_wanted(*instruction, *phases)) found.push_back({instruction, *phases});
     }
     for (const auto& [convolution, phases] : found) {
       if (!options.take_rewrite()) return;
@@ -283,6 +299,21 @@ bool split_input_dilations(Module& module, const PassOptions& options) {
     }
   });
   return changed;
+}
+
+} // namespace
+
+bool split_quantised_dilations(Module& module, const PassOptions& options) {
+  if (!options.target || options.strict_math) return false;
+  return split(module, options, gains_by_integer_phases);
+}
+
+bool split_input_dilations(Module& module, const PassOptions& options) {
+  bool filled = rewrite_module(module, options, fill_filter);
+  bool changed = split(module, options, [&](const Instruction& convolution, const ConvolutionPhases&) {
+    return !options.target || !plan::has_polyphase_kernel(convolution, options.target->channel_block());
+  });
+  return filled || changed;
 }
 
 } // namespace firn

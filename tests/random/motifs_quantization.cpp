@@ -187,6 +187,13 @@ std::string rounded_layer(Growth& g, const std::string& x) {
           pad = g.random.between(0, window / 2), stride = g.random.pick({1, 1, 2});
   bool is_depthwise = g.random.chance(0.2);
   int64_t channels = is_depthwise ? dims[1] : g.random.pick({1, 7, 16, 40, 64});
+  if (!is_depthwise && g.random.chance(0.2)) {
+    int64_t size = g.random.between(1, 4), step = g.random.between(1, 3);
+    std::string w = dequantized_weights(g, {dims[1], channels, size, size}, 1);
+    return g.add(
+        "ConvTranspose", {x, w},
+        {attribute_ints("strides", {step, step}), attribute_ints("pads", {0, size / 2, 0, size / 2})});
+  }
   std::string w = dequantized_weights(g, {channels, is_depthwise ? 1 : dims[1], window, window}, 0);
   return g.add("Conv", {x, w},
                {attribute("group", is_depthwise ? dims[1] : 1), attribute_ints("pads", {pad, pad, pad, pad}),
