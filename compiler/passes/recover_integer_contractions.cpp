@@ -13,9 +13,11 @@
 // is the zero point, which is written around the input where that is not zero. The same of products whose
 // factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like): these wrap, where
 // floats would not, so that products of floats are left alone unless their zero points are known to be near.
+// The zero points of filters multiply the sums of windows: of the input's channels, and of these in a window.
 //
 // Constant bytes, and integers of fewer bits, less their zero point become signed bytes, whose zero point is
-// none: these are what convolutions take, and most CPUs multiply with unsigned ones.
+// none, where bytes have what that gives; else unsigned ones become signed ones all the same, with another
+// zero point, for CPUs that multiply bytes of unlike signs alone.
 //
 // The quotient of such a value and the scale that it is quantised by becomes a product with the inverse,
 // which joins the constants that it is multiplied with already.
@@ -46,6 +48,8 @@
 namespace firn {
 namespace {
 
+constexpr int64_t kSignShift = -128; // from unsigned bytes to signed ones
+constexpr int64_t kLeastChannels = 4;
 constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum of products of bytes that i32 holds
 
 // Between which magnitudes the elements of a constant expression lie that are not zero.
@@ -165,6 +169,9 @@ private:
     if (Value bytes = signed_bytes(builder, *value)) {
       value->integers = bytes;
       value->zero_point = {};
+    } else if (wants_signed(value->integers)) {
+      value->integers = shifted_bytes(builder, value->integers);
+      value->shift += kSignShift;
     }
     if (!is_quantised(value->integers.dtype())) return std::nullopt;
     Side side{value->integers, {}, {}, most};
@@ -172,6 +179,21 @@ private:
     if (value->shift != 0) shift_zero_point(side, static_cast<double>(value->shift));
     if (value->scale && !(side.scale = parameter_of(value->scale, b_))) return std::nullopt;
     return side;
+  }
+
+  // Of constant unsigned bytes.
+  bool wants_signed(Value bytes) const {
+    return constant_literal(bytes) && bytes.dtype() == DType::U8 &&
+           dot4_facts(target_, Factor::U8, Factor::S8).form == ProductForm::Native &&
+           dot4_facts(target_, Factor::U8, Factor::U8).form != ProductForm::Native;
+  }
+  static Value shifted_bytes(GraphBuilder builder, Value bytes) {
+    auto made = std::make_shared<Literal>(DType::I8, bytes.def->literal()->dims());
+    std::span<const uint8_t> from = bytes.def->literal()->data<uint8_t>();
+    std::transform(from.begin(), from.end(), made->mutable_data<int8_t>().begin(),
+                   [](uint8_t byte) { return static_cast<int8_t>(byte + kSignShift); });
+    builder.set_location(bytes.def->location());
+    return builder.constant(std::move(made));
   }
 
   void shift_zero_point(Side& side, double shift) {
@@ -207,14 +229,18 @@ private:
       for (const auto& parameter : {sides_[i].zero_point, sides_[i].scale})
         if (parameter && !result_dim(i, parameter->dim)) return false;
     if (!is_convolution()) return true;
-    if (sides_[1].zero_point || (sides_[0].zero_point && sides_[0].zero_point->dim >= 0)) return false;
-    if (!sides_[0].zero_point) return true;
+    if (sides_[0].zero_point && sides_[0].zero_point->dim >= 0) return false;
+    // The windows of a few channels take as long to sum as to multiply.
+    if (sides_[1].zero_point && contraction_.attributes().integer("groups", 1) > 1 &&
+        contraction_.operand(1).dim(1) < kLeastChannels)
+      return false;
+    if (!sides_[0].zero_point && !sides_[1].zero_point) return true;
     bool pads = false;
     for (const WindowDim& dim : contraction_.attributes().window().dims) {
       if (dim.input_dilation != 1 || dim.pad_low < 0 || dim.pad_high < 0) return false;
       pads |= dim.pad_low > 0 || dim.pad_high > 0;
     }
-    return !pads || is_one_of_input(sides_[0].zero_point->source);
+    return !pads || !sides_[0].zero_point || is_one_of_input(sides_[0].zero_point->source);
   }
 
   // Whether the zero point is a number that the input's integers can be.
@@ -346,6 +372,47 @@ private:
     return spread(b_.op(Opcode::Multiply, {sum, factor}), dims);
   }
 
+  // The zero points of filters times the sums of the numbers in each window; padding is none of these.
+  Value negative_window_offset() {
+    Value sums = window_sums();
+    const Type &result = contraction_.type(), &windows = sums.type();
+    auto groups = windows.dims[1].value();
+    std::vector<int64_t> spatial = first_dims(result.rank() - 2);
+    for (int64_t& dim : spatial) dim += 2;
+    if (groups == 1) {
+      std::vector<Dim> dims = windows.dims;
+      dims.erase(dims.begin() + 1);
+      spatial.insert(spatial.begin(), 0);
+      sums = spread(b_.reshape(sums, dims), spatial);
+    } else if (result.dims[1] != windows.dims[1]) {
+      std::vector<Dim> dims = windows.dims;
+      dims.insert(dims.begin() + 2, Dim(result.dims[1].value() / groups));
+      for (int64_t& dim : spatial) dim += 1;
+      spatial.insert(spatial.begin(), {0, 1});
+      sums = b_.reshape(make_broadcast(b_, sums, Type::tensor(DType::I32, dims), spatial), result.dims);
+    }
+    return b_.unary(Opcode::Negate, b_.op(Opcode::Multiply, {sums, spread(*sides_[1].zero_point, 1)}));
+  }
+
+  // Of the input less its zero point, i32 [batch, groups, positions...].
+  Value window_sums() {
+    const Attributes& attributes = contraction_.attributes();
+    int64_t groups = attributes.integer("groups", 1), channels = contraction_.operand(1).dim(1);
+    std::vector<Dim> split = sides_[0].integers.type().dims;
+    split[1] = Dim(groups);
+    split.insert(split.begin() + 2, Dim(channels));
+    Value sums = b_.convert(b_.reshape(sides_[0].integers, split), DType::I32);
+    sums = b_.reduce(Opcode::Add, sums, {2}, /*keep_dims=*/false);
+    if (const auto& zero_point = sides_[0].zero_point) {
+      Value zeros = make_broadcast(b_, zero_point->source, sums.type(), {});
+      sums =
+          b_.op(Opcode::Subtract, {sums, b_.op(Opcode::Multiply, {zeros, b_.splat_like(zeros, channels)})});
+    }
+    Window window = attributes.window();
+    window.dims.insert(window.dims.begin(), 2, WindowDim{});
+    return b_.reduce_window(Opcode::Add, sums, window);
+  }
+
   // As many ones as are summed, times both zero points.
   Value offset_by_both() {
     int64_t steps = 1;
@@ -362,8 +429,10 @@ private:
     if (is_convolution() && sides_[0].zero_point) input = padded(input, attributes);
     Value sum = b_.op(contraction_.opcode(), {input, sides_[1].integers}, attributes);
     for (int i : {0, 1})
-      if (sides_[i].zero_point) sum = b_.op(Opcode::Add, {sum, negative_offset_by(i)});
-    bool both = sides_[0].zero_point && sides_[1].zero_point;
+      if (sides_[i].zero_point)
+        sum = b_.op(Opcode::Add,
+                    {sum, is_convolution() && i == 1 ? negative_window_offset() : negative_offset_by(i)});
+    bool both = sides_[0].zero_point && sides_[1].zero_point && !is_convolution();
     return both ? b_.op(Opcode::Add, {sum, offset_by_both()}) : sum;
   }
 

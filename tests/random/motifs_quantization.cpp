@@ -170,7 +170,7 @@ std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis) {
   if (dtype == DType::U8) {
     auto zeros = std::make_shared<Literal>(dtype, of_scales);
     for (int64_t i = 0; i < zeros->num_elements(); ++i)
-      zeros->set_int(i, g.random.pick({127, 128, 128, 150}));
+      zeros->set_int(i, g.random.pick({117, 127, 128, 128, 150}));
     inputs.push_back(g.constant(zeros));
   } else if (g.random.chance(0.4)) {
     inputs.push_back(integers(g, dtype, of_scales));
