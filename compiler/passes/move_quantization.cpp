@@ -113,51 +113,62 @@ int64_t count_before(const std::vector<int64_t>& dims, size_t end) {
                          std::multiplies<>());
 }
 
-// Numbers for each index of a dim.
+// Numbers for each index of some dims.
 struct ChannelScales {
-  Value vector;
-  int64_t dim = 0;
+  Value values;
+  std::vector<int64_t> dims;
 };
 
 // Those of an operand's dim in the result of a reshape: of a dim of as many elements, or one that holds the
 // dim and its neighbours.
-std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instruction& reshape,
-                                             const ChannelScales& scales) {
+std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instruction& reshape, Value scales,
+                                             size_t dim) {
   const std::vector<int64_t> from = reshape.operand(0).type().static_dims(),
                              to = reshape.type().static_dims();
-  auto dim = static_cast<size_t>(scales.dim);
   for (size_t d = 0; d < to.size(); ++d) {
     int64_t first = count_before(to, d);
     if (to[d] == from[dim] && first == count_before(from, dim))
-      return ChannelScales{scales.vector, static_cast<int64_t>(d)};
+      return ChannelScales{scales, {static_cast<int64_t>(d)}};
     size_t begin = dim, end = dim + 1;
     while (begin > 0 && count_before(from, begin) > first) --begin;
     while (end < from.size() && count_before(from, end) < first * to[d]) ++end;
     if (count_before(from, begin) != first || count_before(from, end) != first * to[d]) continue;
     std::vector<int64_t> dims(from.begin() + static_cast<long>(begin), from.begin() + static_cast<long>(end));
-    Value spread = make_broadcast(builder, scales.vector, Type::tensor_of(scales.vector.dtype(), dims),
+    Value spread = make_broadcast(builder, scales, Type::tensor_of(scales.dtype(), dims),
                                   {static_cast<int64_t>(dim - begin)});
-    return ChannelScales{builder.reshape(spread, {Dim(to[d])}), static_cast<int64_t>(d)};
+    return ChannelScales{builder.reshape(spread, {Dim(to[d])}), {static_cast<int64_t>(d)}};
   }
   return std::nullopt;
 }
 
-// Where they are in the result of an op that reorders elements; nothing: they are not those of a dim of it.
-std::optional<ChannelScales> moved_scales(GraphBuilder& builder, const Instruction& movement,
-                                          const ChannelScales& scales) {
+// The dims before the axis stay, and those of the indices take its place.
+ChannelScales gathered_scales(GraphBuilder& builder, const Instruction& gather, Value scales, int64_t dim) {
+  int64_t axis = gather.attributes().integer("axis", 0), rank = gather.operand(1).rank();
+  if (dim != axis) return {scales, {dim < axis ? dim : dim + rank - 1}};
+  std::vector<int64_t> dims = first_dims(rank);
+  for (int64_t& each : dims) each += axis;
+  return {builder.op(Opcode::Gather, {scales, gather.operand(1)}, {{"axis", int64_t{0}}}), dims};
+}
+
+// Where those of a dim are in the result of an op that moves elements; nothing: they are not for each index
+// of its dims.
+std::optional<ChannelScales> moved_scales(GraphBuilder& builder, const Instruction& movement, Value scales,
+                                          int64_t dim) {
   const Attributes& attributes = movement.attributes();
-  auto dim = static_cast<size_t>(scales.dim);
+  auto at = static_cast<size_t>(dim);
+  bool stays = true;
   switch (movement.opcode()) {
-  case Opcode::Reverse:
-    return contains(attributes.ints("dims"), scales.dim) ? std::nullopt : std::optional(scales);
+  case Opcode::Reverse: stays = !contains(attributes.ints("dims"), dim); break;
+  case Opcode::Pad: stays = movement.type().dims[at] == movement.operand(0).type().dims[at]; break;
   case Opcode::Transpose:
-    return ChannelScales{scales.vector, inverse_permutation(attributes.ints("permutation"))[dim]};
-  case Opcode::Pad:
-    return movement.type().dims[dim] == movement.operand(0).type().dims[dim] ? std::optional(scales)
-                                                                             : std::nullopt;
-  case Opcode::Reshape: return reshaped_scales(builder, movement, scales);
-  default: return std::nullopt;
+    return ChannelScales{scales, {inverse_permutation(attributes.ints("permutation"))[at]}};
+  case Opcode::Reshape:
+    if (!movement.type().is_static() || movement.type().num_elements() == 0) return std::nullopt;
+    return reshaped_scales(builder, movement, scales, at);
+  case Opcode::Gather: return gathered_scales(builder, movement, scales, dim);
+  default: stays = false;
   }
+  return stays ? std::optional(ChannelScales{scales, {dim}}) : std::nullopt;
 }
 
 bool is_moved_constant(Value value) {
@@ -167,7 +178,7 @@ bool is_moved_constant(Value value) {
 
 // The same of weights with a scale for each channel.
 Value sink_channel_scales(Instruction& instruction) {
-  if (instruction.type().dtype != DType::F32 || !instruction.type().is_static()) return {};
+  if (!instruction.type().is_tensor() || instruction.type().dtype != DType::F32) return {};
   bool only_moves = only_moves_first(instruction);
   if (!only_moves && !instruction.is(Opcode::Pad)) return {};
   auto from = dequantized(instruction.operand(0));
@@ -178,11 +189,11 @@ Value sink_channel_scales(Instruction& instruction) {
   if (!only_moves && !pads_weights(instruction, *from)) return {};
   GraphBuilder builder = builder_at(instruction);
   const Instruction& spread = *from->scale.def;
-  auto scales = moved_scales(builder, instruction, {spread.operand(0), spread.attributes().ints("dims")[0]});
+  auto scales = moved_scales(builder, instruction, spread.operand(0), spread.attributes().ints("dims")[0]);
   if (!scales) return {};
   Value numbers = builder.convert(moved_integers(builder, instruction, from->integers), DType::F32);
   return builder.op(Opcode::Multiply,
-                    {numbers, make_broadcast(builder, scales->vector, numbers.type(), {scales->dim})});
+                    {numbers, make_broadcast(builder, scales->values, numbers.type(), scales->dims)});
 }
 
 // The same of values that all stand for the same numbers.
