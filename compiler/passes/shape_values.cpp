@@ -3,6 +3,7 @@
 
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/symbolic_elements.h"
+#include "compiler/graph/widening.h"
 
 #include <algorithm>
 
@@ -71,7 +72,7 @@ std::optional<Exprs> ShapeValues::evaluate(Value value) {
 
 std::optional<Exprs> ShapeValues::compute(Value value) {
   const Instruction& instruction = *value.def;
-  if (instruction.is(Opcode::Parameter)) return std::nullopt;
+  if (instruction.is(Opcode::Parameter) || widens_bytes(instruction)) return std::nullopt;
   if (instruction.is(Opcode::Constant))
     return instruction.literal()->is_opaque() ? std::nullopt
                                               : std::optional(from_literal(*instruction.literal()));
