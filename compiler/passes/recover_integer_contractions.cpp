@@ -27,12 +27,16 @@
 //
 //   %d = dot %f, %g                                  ->    add (dot of the first steps), (dot of the others)
 //
+// Where channels are few, sums of windows take as long as products: integers whose sums f32 has are
+// multiplied by the kernels that there are of floats.
+//
 // With strict maths floats are multiplied as the model says: sums of f32 round.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
 // - Establishes: contractions of quantised values have operands of 8 bits, or one of 16, and results of i32.
 // - Breaks: nothing (fold-constants evaluates the sums of weights).
-#include "compiler/graph/producers.h"
+#include "compiler/passes/inverse_scales.h"
+#include "compiler/passes/magnitudes.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
@@ -41,7 +45,6 @@
 #include "compiler/plan/product.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <climits>
 #include <cmath>
 
@@ -51,38 +54,6 @@ namespace {
 constexpr int64_t kSignShift = -128; // from unsigned bytes to signed ones
 constexpr int64_t kLeastChannels = 4;
 constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum of products of bytes that i32 holds
-
-// Between which magnitudes the elements of a constant expression lie that are not zero.
-struct Magnitudes {
-  double least = INFINITY, most = 0;
-  Magnitudes operator*(const Magnitudes& other) const { return {least * other.least, most * other.most}; }
-  Magnitudes operator+(const Magnitudes& other) const { return {0, most + other.most}; }
-  // f32 holds them, as normal numbers: what is multiplied with them becomes neither NaN nor zero.
-  bool are_finite() const { return most <= FLT_MAX; }
-  bool are_normal() const { return are_finite() && least >= FLT_MIN; }
-};
-
-std::optional<Magnitudes> magnitudes(Value value) {
-  if (const Literal* literal = constant_literal(value)) {
-    Magnitudes found;
-    for (int64_t i = 0; i < literal->num_elements(); ++i) {
-      double magnitude = std::abs(literal->get_double(i));
-      if (magnitude == 0) continue;
-      found.least = std::min(found.least, magnitude);
-      found.most = std::max(found.most, magnitude);
-    }
-    return found;
-  }
-  const Instruction& def = *value.def;
-  if (def.is(Opcode::Multiply) || def.is(Opcode::Add) || def.is(Opcode::Subtract)) {
-    auto lhs = magnitudes(def.operand(0)), rhs = magnitudes(def.operand(1));
-    if (!lhs || !rhs) return std::nullopt;
-    return def.is(Opcode::Multiply) ? *lhs * *rhs : *lhs + *rhs;
-  }
-  bool keeps = def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape) || def.is(Opcode::Convert) ||
-               def.is(Opcode::Negate);
-  return keeps ? magnitudes(def.operand(0)) : std::nullopt;
-}
 
 // A zero point or scale: one, or one for each index of a dim of the tensor.
 std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
@@ -146,6 +117,9 @@ public:
       if (!side) return {};
       sides_[i] = *side;
     }
+    for (int i : {0, 1})
+      if (wants_signed(i)) make_signed(sides_[i]);
+    if (sums_few_channels()) return in_floats();
     if (!has_covered_parameters() || !is_in_order(0) || !is_in_order(1)) return {};
     for (int i : {0, 1})
       if (bit_width(sides_[i].integers.dtype()) == 16) return in_pairs(i);
@@ -169,9 +143,6 @@ private:
     if (Value bytes = signed_bytes(builder, *value)) {
       value->integers = bytes;
       value->zero_point = {};
-    } else if (wants_signed(value->integers)) {
-      value->integers = shifted_bytes(builder, value->integers);
-      value->shift += kSignShift;
     }
     if (!is_quantised(value->integers.dtype())) return std::nullopt;
     Side side{value->integers, {}, {}, most};
@@ -181,19 +152,24 @@ private:
     return side;
   }
 
-  // Of constant unsigned bytes.
-  bool wants_signed(Value bytes) const {
+  // Of constant unsigned bytes beside others.
+  bool wants_signed(int side) const {
+    Value bytes = sides_[side].integers;
     return constant_literal(bytes) && bytes.dtype() == DType::U8 &&
+           plan::is_byte(sides_[1 - side].integers) &&
            dot4_facts(target_, Factor::U8, Factor::S8).form == ProductForm::Native &&
            dot4_facts(target_, Factor::U8, Factor::U8).form != ProductForm::Native;
   }
-  static Value shifted_bytes(GraphBuilder builder, Value bytes) {
-    auto made = std::make_shared<Literal>(DType::I8, bytes.def->literal()->dims());
-    std::span<const uint8_t> from = bytes.def->literal()->data<uint8_t>();
+  void make_signed(Side& side) {
+    const Literal& bytes = *constant_literal(side.integers);
+    auto made = std::make_shared<Literal>(DType::I8, bytes.dims());
+    std::span<const uint8_t> from = bytes.data<uint8_t>();
     std::transform(from.begin(), from.end(), made->mutable_data<int8_t>().begin(),
                    [](uint8_t byte) { return static_cast<int8_t>(byte + kSignShift); });
-    builder.set_location(bytes.def->location());
-    return builder.constant(std::move(made));
+    GraphBuilder beside(b_);
+    beside.set_location(side.integers.def->location());
+    side.integers = beside.constant(std::move(made));
+    shift_zero_point(side, kSignShift);
   }
 
   void shift_zero_point(Side& side, double shift) {
@@ -230,10 +206,6 @@ private:
         if (parameter && !result_dim(i, parameter->dim)) return false;
     if (!is_convolution()) return true;
     if (sides_[0].zero_point && sides_[0].zero_point->dim >= 0) return false;
-    // The windows of a few channels take as long to sum as to multiply.
-    if (sides_[1].zero_point && contraction_.attributes().integer("groups", 1) > 1 &&
-        contraction_.operand(1).dim(1) < kLeastChannels)
-      return false;
     if (!sides_[0].zero_point && !sides_[1].zero_point) return true;
     bool pads = false;
     for (const WindowDim& dim : contraction_.attributes().window().dims) {
@@ -247,6 +219,26 @@ private:
   bool is_one_of_input(Value zero_point) const {
     const Range own = range_of(sides_[0].integers.dtype()), zero = range_of(zero_point);
     return zero.least >= own.least && zero.most <= own.most;
+  }
+
+  // Whether windows have a few channels, which take as long to sum as to multiply by filters.
+  bool sums_few_channels() const {
+    return is_convolution() && sides_[1].zero_point && contraction_.attributes().integer("groups", 1) > 1 &&
+           contraction_.operand(1).dim(1) < kLeastChannels;
+  }
+
+  // Integers whose sums f32 has exactly, where there are kernels for these alone.
+  Value in_floats() {
+    constexpr double kMost = 1 << 24;
+    double most = sides_[0].most * sides_[1].most;
+    for (int64_t dim : summed_dims(1))
+      most *= static_cast<double>(contraction_.operand(1).dim(static_cast<int>(dim)));
+    if (contraction_.type().dtype != DType::I32 || !(most <= kMost) || target_.lanes(32) == 1) return {};
+    Attributes attributes = contraction_.attributes();
+    attributes.set("result", DType::F32);
+    Value lhs = b_.convert(contraction_.operand(0), DType::F32),
+          rhs = b_.convert(contraction_.operand(1), DType::F32);
+    return b_.convert(b_.op(Opcode::Convolution, {lhs, rhs}, attributes), DType::I32);
   }
 
   std::vector<int64_t> summed_dims(int operand) const {
@@ -289,11 +281,12 @@ private:
     return scaled(total);
   }
 
-  // Weights that are known, and of one byte and no zero point: sums of these are to be small.
+  // Weights that are known, and of one byte: sums of these are to be small.
   bool multiplies_pairs(int wide) const {
     const Side& weights = sides_[1 - wide];
     if (contraction_.type().dtype != DType::F32 || sides_[wide].integers.dtype() != DType::I16 ||
-        !constant_literal(weights.integers) || !plan::is_byte(weights.integers) || weights.zero_point ||
+        !constant_literal(weights.integers) || !plan::is_byte(weights.integers) ||
+        (weights.zero_point && !constant_literal(weights.zero_point->source)) ||
         !plan::gains_by_pairs(target_))
       return false;
     if (!is_convolution()) return ints("lhs_contract", "rhs_contract", wide).size() == 1;
@@ -305,8 +298,23 @@ private:
   }
 
   int64_t steps_that_fit(int wide) const {
-    const Literal& weights = *constant_literal(sides_[1 - wide].integers);
-    return steps_of_sums(weights, summed_dims(1 - wide), dim_of_steps(1 - wide), sides_[wide].most);
+    return steps_of_sums(numbers_of(sides_[1 - wide]), summed_dims(1 - wide), dim_of_steps(1 - wide),
+                         sides_[wide].most);
+  }
+
+  // Known bytes less their known zero point.
+  static Literal numbers_of(const Side& weights) {
+    const Literal& bytes = *constant_literal(weights.integers);
+    Literal numbers(DType::I16, bytes.dims());
+    const Literal* zeros = weights.zero_point ? constant_literal(weights.zero_point->source) : nullptr;
+    int64_t dim = zeros ? weights.zero_point->dim : -1, stride = 1;
+    for (size_t d = bytes.dims().size(); dim >= 0 && d-- > static_cast<size_t>(dim) + 1;)
+      stride *= bytes.dims()[d];
+    for (int64_t i = 0; i < bytes.num_elements(); ++i) {
+      int64_t at = dim < 0 ? 0 : i / stride % bytes.dims()[static_cast<size_t>(dim)];
+      numbers.set_int(i, bytes.get_int(i) - (zeros ? zeros->get_int(at) : 0));
+    }
+    return numbers;
   }
 
   Value steps_between(Value integers, int dim, int64_t first, int64_t last) {
@@ -397,7 +405,7 @@ private:
   // Of the input less its zero point, i32 [batch, groups, positions...].
   Value window_sums() {
     const Attributes& attributes = contraction_.attributes();
-    int64_t groups = attributes.integer("groups", 1), channels = contraction_.operand(1).dim(1);
+    int64_t groups = attributes.integer("groups", 1), channels = sides_[1].integers.dim(1);
     std::vector<Dim> split = sides_[0].integers.type().dims;
     split[1] = Dim(groups);
     split.insert(split.begin() + 2, Dim(channels));
@@ -416,7 +424,7 @@ private:
   // As many ones as are summed, times both zero points.
   Value offset_by_both() {
     int64_t steps = 1;
-    for (int64_t dim : summed_dims(1)) steps *= contraction_.operand(1).dim(static_cast<int>(dim));
+    for (int64_t dim : summed_dims(1)) steps *= sides_[1].integers.dim(static_cast<int>(dim));
     Value product =
         b_.op(Opcode::Multiply, {spread(*sides_[0].zero_point, 0), spread(*sides_[1].zero_point, 1)});
     return b_.op(Opcode::Multiply, {product, b_.splat_like(product, static_cast<double>(steps))});
@@ -476,64 +484,6 @@ private:
   GraphBuilder b_;
   Side sides_[2];
 };
-
-constexpr int kMostTerms = 8;
-
-// Whether a sum of products with constants can take one more factor in its constants, which f32 holds then.
-bool takes_factor(Value sum, double factor, int terms) {
-  const Instruction& def = *sum.def;
-  const Magnitudes by{std::abs(factor), std::abs(factor)};
-  if (is_constant_expression(sum)) {
-    auto found = magnitudes(sum);
-    return found && (*found * by).are_finite();
-  }
-  if (def.is(Opcode::Multiply))
-    for (int i : {1, 0})
-      if (is_constant_expression(def.operand(i))) {
-        auto found = magnitudes(def.operand(i));
-        return found && (*found * by).are_normal();
-      }
-  if (!def.is(Opcode::Add) || !has_one_use(sum) || terms > kMostTerms) return false;
-  return takes_factor(def.operand(0), factor, 2 * terms) && takes_factor(def.operand(1), factor, 2 * terms);
-}
-
-Value times(GraphBuilder& builder, Value sum, double factor) {
-  Instruction& def = *sum.def;
-  bool is_constant = is_constant_expression(sum);
-  if (is_constant && def.is(Opcode::BroadcastInDim))
-    return make_broadcast(builder, times(builder, def.operand(0), factor), sum.type(),
-                          def.attributes().ints("dims"));
-  if (is_constant) return builder.op(Opcode::Multiply, {sum, builder.splat_like(sum, factor)});
-  if (def.is(Opcode::Add))
-    return builder.op(Opcode::Add,
-                      {times(builder, def.operand(0), factor), times(builder, def.operand(1), factor)});
-  int constant = is_constant_expression(def.operand(1)) ? 1 : 0;
-  return builder.op(Opcode::Multiply,
-                    {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
-}
-
-// y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
-// decides between two steps where both are as near.
-Value multiply_by_inverse(Instruction& convert) {
-  // Of masked scores, among which are the least numbers of f32, too.
-  constexpr ScaleRange kAnyScale{0x1p-149, 0x1p128};
-  auto value = quantized(convert, kAnyScale);
-  if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};
-  Value y = value->y;
-  double inverse = 1 / value->by.scale;
-  // Attention divides by the root of its width before.
-  if (y.def->is(Opcode::Divide) && has_one_use(y))
-    if (auto divisor = splat_value(y.def->operand(1))) {
-      inverse /= *divisor;
-      y = y.def->operand(0);
-    }
-  if (!std::isnormal(static_cast<float>(inverse))) return {};
-  GraphBuilder builder(*convert.parent(), &convert);
-  Quantized scaled = *value;
-  scaled.y = takes_factor(y, inverse, 1) ? times(builder, y, inverse)
-                                         : builder.op(Opcode::Multiply, {y, builder.splat_like(y, inverse)});
-  return quantize_scaled(builder, scaled);
-}
 
 Value recover(Instruction& instruction, const PassOptions& options) {
   if (instruction.is(Opcode::Convert) && !options.strict_math) return multiply_by_inverse(instruction);
