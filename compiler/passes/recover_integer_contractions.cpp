@@ -227,13 +227,17 @@ private:
            contraction_.operand(1).dim(1) < kLeastChannels;
   }
 
-  // Integers whose sums f32 has exactly, where there are kernels for these alone.
+  // Integers whose sums f32 has exactly, where there are kernels for these alone: depthwise ones, which add
+  // products as they are.
   Value in_floats() {
     constexpr double kMost = 1 << 24;
     double most = sides_[0].most * sides_[1].most;
     for (int64_t dim : summed_dims(1))
       most *= static_cast<double>(contraction_.operand(1).dim(static_cast<int>(dim)));
-    if (contraction_.type().dtype != DType::I32 || !(most <= kMost) || target_.lanes(32) == 1) return {};
+    bool is_depthwise = contraction_.operand(1).dim(1) == 1;
+    if (contraction_.type().dtype != DType::I32 || !is_depthwise || !(most <= kMost) ||
+        target_.lanes(32) == 1)
+      return {};
     Attributes attributes = contraction_.attributes();
     attributes.set("result", DType::F32);
     Value lhs = b_.convert(contraction_.operand(0), DType::F32),
@@ -305,14 +309,14 @@ private:
   // Known bytes less their known zero point.
   static Literal numbers_of(const Side& weights) {
     const Literal& bytes = *constant_literal(weights.integers);
-    Literal numbers(DType::I16, bytes.dims());
+    Literal numbers(DType::F64, bytes.dims());
     const Literal* zeros = weights.zero_point ? constant_literal(weights.zero_point->source) : nullptr;
     int64_t dim = zeros ? weights.zero_point->dim : -1, stride = 1;
     for (size_t d = bytes.dims().size(); dim >= 0 && d-- > static_cast<size_t>(dim) + 1;)
       stride *= bytes.dims()[d];
     for (int64_t i = 0; i < bytes.num_elements(); ++i) {
       int64_t at = dim < 0 ? 0 : i / stride % bytes.dims()[static_cast<size_t>(dim)];
-      numbers.set_int(i, bytes.get_int(i) - (zeros ? zeros->get_int(at) : 0));
+      numbers.set_double(i, bytes.get_double(i) - (zeros ? zeros->get_double(at) : 0));
     }
     return numbers;
   }
