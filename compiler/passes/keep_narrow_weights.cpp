@@ -37,8 +37,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kSignShift = 128; // from unsigned bytes to signed ones
-
 // x [rows..., K] times weights whose columns have a scale and a shift each.
 Value by_columns(GraphBuilder& b, Value x, const BlockWeights& weights, const Type& result) {
   int64_t last = x.rank() - 1;

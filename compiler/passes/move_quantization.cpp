@@ -223,9 +223,8 @@ bool is_quantised_for_less(Value value) {
 
 // Integers between bounds; those that hold all of their type are none.
 Value bounded_integers(GraphBuilder& builder, Value integers, double low, double high) {
-  const double count = std::exp2(bit_width(integers.dtype())),
-               least = is_signed(integers.dtype()) ? -count / 2 : 0;
-  if (low <= least && high >= least + count - 1) return integers;
+  const NumberRange all = range_of(integers.dtype());
+  if (low <= all.least && high >= all.most) return integers;
   return builder.op(Opcode::Clamp,
                     {builder.splat_like(integers, low), integers, builder.splat_like(integers, high)});
 }

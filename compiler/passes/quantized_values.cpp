@@ -92,6 +92,33 @@ Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
   return builder.constant(std::move(made));
 }
 
+NumberRange range_of(DType integers) {
+  const double count = std::exp2(bit_width(integers));
+  return is_signed(integers) ? NumberRange{-count / 2, count / 2 - 1} : NumberRange{0, count - 1};
+}
+
+NumberRange range_of(Value zero_point) {
+  const Instruction& def = *zero_point.def;
+  if (const Literal* literal = constant_literal(zero_point)) {
+    NumberRange found{INFINITY, -INFINITY};
+    for (int64_t i = 0; i < literal->num_elements(); ++i) {
+      found.least = std::min(found.least, literal->get_double(i));
+      found.most = std::max(found.most, literal->get_double(i));
+    }
+    return found;
+  }
+  if (has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
+  bool is_widened = def.is(Opcode::Convert) && is_quantised(def.operand(0).dtype());
+  return is_widened ? range_of(def.operand(0).dtype()) : NumberRange{-INFINITY, INFINITY};
+}
+
+double most_centered(const Centered& value) {
+  const NumberRange own = range_of(value.integers.dtype());
+  const NumberRange zeros = value.zero_point ? range_of(value.zero_point) : NumberRange{0, 0};
+  const auto shift = static_cast<double>(value.shift);
+  return std::max(own.most - (zeros.least + shift), zeros.most + shift - own.least);
+}
+
 bool is_quantised(DType dtype) {
   return is_integer(dtype) && (bit_width(dtype) == 8 || bit_width(dtype) == 16);
 }

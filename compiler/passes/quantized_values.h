@@ -36,6 +36,17 @@ std::optional<Shifted> shifted(Value value);
 Value shift_like(GraphBuilder& builder, Value integers, const Shifted& like);
 // Of 8 or 16 bits.
 bool is_quantised(DType dtype);
+constexpr int64_t kSignShift = 128; // of unsigned bytes above signed ones
+
+struct NumberRange {
+  double least, most;
+};
+NumberRange range_of(DType integers);
+// Between which numbers a zero point lies, which is a constant or widened of few bits; of others nothing is
+// known.
+NumberRange range_of(Value zero_point);
+// What no integer less its zero point exceeds, by its amount.
+double most_centered(const Centered& value);
 
 // Integers that lie otherwise, with a zero point and a scale for the whole tensor.
 Value dequantize_like(GraphBuilder& builder, Value integers, const Dequantized& like);

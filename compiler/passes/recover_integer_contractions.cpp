@@ -51,7 +51,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kSignShift = -128; // from unsigned bytes to signed ones
 constexpr int64_t kLeastChannels = 4;
 constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum of products of bytes that i32 holds
 
@@ -62,40 +61,6 @@ std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
   if (auto splat = splat_value(value)) return ChannelValue{builder.scalar(value.dtype(), *splat), -1};
   if (value.rank() == 0) return ChannelValue{value, -1};
   return channel_value(value, builder);
-}
-
-struct Range {
-  double least, most;
-};
-
-Range range_of(DType integers) {
-  const double count = std::exp2(bit_width(integers));
-  return is_signed(integers) ? Range{-count / 2, count / 2 - 1} : Range{0, count - 1};
-}
-
-// Between which numbers a zero point lies, which is a constant or widened of few bits; of others nothing is
-// known.
-Range range_of(Value zero_point) {
-  const Instruction& def = *zero_point.def;
-  if (const Literal* literal = constant_literal(zero_point)) {
-    Range found{INFINITY, -INFINITY};
-    for (int64_t i = 0; i < literal->num_elements(); ++i) {
-      found.least = std::min(found.least, literal->get_double(i));
-      found.most = std::max(found.most, literal->get_double(i));
-    }
-    return found;
-  }
-  if (has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
-  bool is_widened = def.is(Opcode::Convert) && is_quantised(def.operand(0).dtype());
-  return is_widened ? range_of(def.operand(0).dtype()) : Range{-INFINITY, INFINITY};
-}
-
-// What no integer less its zero point exceeds, by its amount.
-double most_centered(const Centered& value) {
-  const Range own = range_of(value.integers.dtype());
-  const Range zeros = value.zero_point ? range_of(value.zero_point) : Range{0, 0};
-  const auto shift = static_cast<double>(value.shift);
-  return std::max(own.most - (zeros.least + shift), zeros.most + shift - own.least);
 }
 
 // One operand of the contraction.
@@ -165,11 +130,11 @@ private:
     auto made = std::make_shared<Literal>(DType::I8, bytes.dims());
     std::span<const uint8_t> from = bytes.data<uint8_t>();
     std::transform(from.begin(), from.end(), made->mutable_data<int8_t>().begin(),
-                   [](uint8_t byte) { return static_cast<int8_t>(byte + kSignShift); });
+                   [](uint8_t byte) { return static_cast<int8_t>(byte - kSignShift); });
     GraphBuilder beside(b_);
     beside.set_location(side.integers.def->location());
     side.integers = beside.constant(std::move(made));
-    shift_zero_point(side, kSignShift);
+    shift_zero_point(side, -kSignShift);
   }
 
   void shift_zero_point(Side& side, double shift) {
@@ -217,7 +182,7 @@ private:
 
   // Whether the zero point is a number that the input's integers can be.
   bool is_one_of_input(Value zero_point) const {
-    const Range own = range_of(sides_[0].integers.dtype()), zero = range_of(zero_point);
+    const NumberRange own = range_of(sides_[0].integers.dtype()), zero = range_of(zero_point);
     return zero.least >= own.least && zero.most <= own.most;
   }
 

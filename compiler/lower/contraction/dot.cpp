@@ -157,12 +157,8 @@ private:
     if (g_.word_steps > 1)
       return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
                     packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
-    IntExpr index = packed_.index(packed_part(at), at, vector, k);
-    if (packed_.in_four_bits) {
-      Register bytes = load_four_bits(b, binding_.vector, packed_.place(index), lanes_ * packed_.k_group);
-      return plan_.widened ? bytes : byte_factors(b, shape_.product, bytes);
-    }
-    return load_packed_factors(b, shape_.product, binding_.vector, index, lanes_);
+    return load_packed_columns(b, shape_.product, binding_.vector, packed_,
+                               packed_.index(packed_part(at), at, vector, k), plan_.widened);
   }
 
   Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {

@@ -66,7 +66,7 @@ Register load_packed_factors(Builder& b, const plan::Product& product, int buffe
 }
 
 // A byte of two becomes 16 bits, 0x00hl and then 0x0h0l; exclusive or and subtraction extend the signs.
-Register load_four_bits(Builder& b, int buffer, const IntExpr& place, int bytes) {
+static Register load_four_bits(Builder& b, int buffer, const IntExpr& place, int bytes) {
   Register words =
       b.cast(OpKind::ZExt, b.load({Scalar::I8, bytes / 2}, buffer, place, bytes / 2), Scalar::I16);
   auto splat = [&](int64_t value) { return b.constant_int(b.type(words), value); };
@@ -76,9 +76,14 @@ Register load_four_bits(Builder& b, int buffer, const IntExpr& place, int bytes)
   return b.binary(OpKind::ISub, signed_bytes, b.constant_int(b.type(signed_bytes), 8));
 }
 
-Register byte_factors(Builder& b, const plan::Product& product, Register bytes) {
-  return product.k_group() == 4 ? b.cast(OpKind::Bitcast, bytes, Scalar::I32)
-                                : widened_to_i16(b, product.rhs, bytes);
+Register load_packed_columns(Builder& b, const plan::Product& product, int buffer,
+                             const PackedOperand& packed, const IntExpr& index, bool widens) {
+  int lanes = packed.tile.lanes;
+  if (!packed.in_four_bits) return load_packed_factors(b, product, buffer, index, lanes);
+  Register bytes = load_four_bits(b, buffer, packed.place(index), lanes * packed.k_group);
+  if (widens) return bytes;
+  return packed.k_group == 4 ? b.cast(OpKind::Bitcast, bytes, Scalar::I32)
+                             : widened_to_i16(b, product.rhs, bytes);
 }
 
 // Shifts bring the sign to the top, and all bits down again.

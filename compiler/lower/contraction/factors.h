@@ -2,7 +2,7 @@
 // a lane as a word of 32 bits, the first step's factor lowest.
 #pragma once
 
-#include "compiler/lower/contraction/contraction.h"
+#include "compiler/lower/contraction/pack.h"
 #include "compiler/lower/element/element_access.h"
 
 namespace firn::lower {
@@ -22,10 +22,10 @@ kernel::Register load_factors(kernel::Builder& builder, const plan::ContractionS
 // Lanes of a packed vector operand, which begins at an element that is a whole vector.
 kernel::Register load_packed_factors(kernel::Builder& builder, const plan::Product& product, int buffer,
                                      const IntExpr& index, int lanes);
-// Bytes in pairs (PackedOperand::in_four_bits), the first of them at `place`, and bytes as the factors that
-// they are.
-kernel::Register load_four_bits(kernel::Builder& builder, int buffer, const IntExpr& place, int bytes);
-kernel::Register byte_factors(kernel::Builder& builder, const plan::Product& product, kernel::Register bytes);
+// The same of columns however they are packed, from that element on. With `widens`, pairs in four bits stay
+// bytes, which are stored for others to load.
+kernel::Register load_packed_columns(kernel::Builder& builder, const plan::Product& product, int buffer,
+                                     const PackedOperand& packed, const IntExpr& index, bool widens);
 
 // Step `step` of words of packed signed integers, as floats; `table` (table_of_steps), if any, has these.
 kernel::Register step_of_words(kernel::Builder& builder, kernel::Register words, int step, int steps,

@@ -19,8 +19,7 @@ class ConvolutionCode {
 public:
   ConvolutionCode(const plan::ConvolutionGeometry& geometry, const PackedOperand& filters,
                   const plan::ContractionPlan& plan, const ContractionBinding& binding)
-      : g_(geometry), plan_(plan), tiling_(plan.tiling), binding_(binding), packed_(filters),
-        lanes_(plan.tiling.tile.lanes) {}
+      : g_(geometry), plan_(plan), binding_(binding), packed_(filters), lanes_(plan.tiling.tile.lanes) {}
 
   ContractionSpec spec() const {
     ContractionSpec spec;
@@ -40,8 +39,8 @@ public:
       return MatrixPlace{code.binding_.vector, code.packed_.index(code.group_of(at), at, vector, k),
                          code.packed_.step_elements(at)};
     };
-    if (tiling_.streams_vectors) prefetch_next_group(spec);
-    if (tiling_.streams_scalars) prefetch_input(spec);
+    if (plan_.tiling.streams_vectors) prefetch_next_group(spec);
+    if (plan_.tiling.streams_scalars) prefetch_input(spec);
     spec.initial = first_sums();
     spec.store = store_result();
     if (binding_.fused_spatial_sum) spec.store_total = store_total();
@@ -106,12 +105,8 @@ private:
   IntExpr image_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
 
   Register load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    IntExpr index = packed_.index(group_of(at), at, vector, k);
-    if (packed_.in_four_bits) {
-      Register bytes = load_four_bits(b, binding_.vector, packed_.place(index), lanes_ * packed_.k_group);
-      return plan_.widened ? bytes : byte_factors(b, g_.shape.product, bytes);
-    }
-    return load_packed_factors(b, g_.shape.product, binding_.vector, index, lanes_);
+    return load_packed_columns(b, g_.shape.product, binding_.vector, packed_,
+                               packed_.index(group_of(at), at, vector, k), plan_.widened);
   }
 
   void prefetch_next_group(ContractionSpec& spec) const {
@@ -198,7 +193,7 @@ private:
   std::function<void(Builder&, const TilePosition&, int, Register)> store_total() const {
     return [code = *this](Builder& b, const TilePosition& at, int vector, Register total) {
       const plan::ConvolutionGeometry& g = code.g_;
-      int rows = code.tiling_.tile.rows;
+      int rows = code.plan_.tiling.tile.rows;
       IntExpr tile = 0;
       for (size_t i = 0; i < g.out.size(); ++i)
         if (i != g.tiled) tile = tile * g.out[i] + at.outer[g.outer_position(i)];
@@ -265,7 +260,6 @@ private:
 
   const plan::ConvolutionGeometry& g_;
   const plan::ContractionPlan& plan_;
-  const plan::Tiling& tiling_;
   const ContractionBinding& binding_;
   PackedOperand packed_;
   int lanes_;
