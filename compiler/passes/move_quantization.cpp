@@ -17,8 +17,8 @@
 //   %q = quantize %y : u16                        ->    %q = convert (xor (quantize %y : i16), 0x8000) : u16,
 //                                                       where pairs of i16 take less time than floats
 //
-// Weights are moved at once; a scale for each channel follows them, and zeros are padded where they have no
-// zero point, as the importer's filters of transposed convolutions are made.
+// Weights are moved at once; a scale for each channel follows them, where zero points have room in bytes, and
+// zeros are padded where there are none, as the importer's filters of transposed convolutions are made.
 //
 // Movements, maxima of windows and bounds choose among values and leave their order; quantising and
 // dequantising by one positive scale do so too, so that the order of both does not matter: results are the
@@ -166,6 +166,10 @@ std::optional<ChannelScales> moved_scales(GraphBuilder& builder, const Instructi
     if (!movement.type().is_static() || movement.type().num_elements() == 0) return std::nullopt;
     return reshaped_scales(builder, movement, scales, at);
   case Opcode::Gather: return gathered_scales(builder, movement, scales, dim);
+  case Opcode::Slice: {
+    auto of_dim = [&](const char* name) { return std::vector{attributes.ints(name)[at]}; };
+    return ChannelScales{builder.slice(scales, of_dim("starts"), of_dim("limits"), of_dim("strides")), {dim}};
+  }
   default: stays = false;
   }
   return stays ? std::optional(ChannelScales{scales, {dim}}) : std::nullopt;
@@ -182,12 +186,16 @@ Value sink_channel_scales(Instruction& instruction) {
   bool only_moves = only_moves_first(instruction);
   if (!only_moves && !instruction.is(Opcode::Pad)) return {};
   auto from = dequantized(instruction.operand(0));
-  if (!from || from->zero_point || from->shift != 0 || !from->scale || is_per_tensor(*from) ||
+  if (!from || from->shift != 0 || !from->scale || is_per_tensor(*from) ||
       !is_moved_constant(from->integers) || !from->scale.def->is(Opcode::BroadcastInDim) ||
       from->scale.def->operand(0).rank() != 1)
     return {};
-  if (!only_moves && !pads_weights(instruction, *from)) return {};
   GraphBuilder builder = builder_at(instruction);
+  if (Value bytes = from->zero_point ? signed_bytes(builder, *from) : Value{}) {
+    from->integers = bytes;
+    from->zero_point = {};
+  }
+  if (from->zero_point || (!only_moves && !pads_weights(instruction, *from))) return {};
   const Instruction& spread = *from->scale.def;
   auto scales = moved_scales(builder, instruction, spread.operand(0), spread.attributes().ints("dims")[0]);
   if (!scales) return {};

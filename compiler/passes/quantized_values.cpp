@@ -56,16 +56,6 @@ std::optional<Centered> centered_on(Value value, Value zero_point) {
   return Centered{value, zero_point, 0};
 }
 
-// Of constants that are converted and repeated; null: others.
-LiteralRef known_numbers(Value value) {
-  const Instruction& def = *value.def;
-  if (constant_literal(value)) return def.literal();
-  if (!def.is(Opcode::Convert) && !def.is(Opcode::BroadcastInDim)) return nullptr;
-  LiteralRef source = value.type().is_static() ? known_numbers(def.operand(0)) : nullptr;
-  auto made = source ? evaluate_instruction(def, {source}) : std::nullopt;
-  return made ? (*made)[0] : nullptr;
-}
-
 // Turns the top bit over.
 Value with_other_sign(GraphBuilder& builder, Value integers) {
   double top = integers.dtype() == DType::I16 ? -32768 : 128;
@@ -73,6 +63,15 @@ Value with_other_sign(GraphBuilder& builder, Value integers) {
 }
 
 } // namespace
+
+LiteralRef known_numbers(Value value) {
+  const Instruction& def = *value.def;
+  if (constant_literal(value)) return def.literal();
+  if (!def.is(Opcode::Convert) && !has_trait(def.opcode(), Strided)) return nullptr;
+  LiteralRef source = value.type().is_static() ? known_numbers(def.operand(0)) : nullptr;
+  auto made = source ? evaluate_instruction(def, {source}) : std::nullopt;
+  return made ? (*made)[0] : nullptr;
+}
 
 Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
   const Literal* integers = constant_literal(value.integers);

@@ -24,6 +24,8 @@ struct Dequantized : Centered {
   Value scale; // f32 of the same dims; null: one
 };
 std::optional<Dequantized> dequantized(Value value);
+// Of constants that are converted, repeated or moved; null: others.
+LiteralRef known_numbers(Value value);
 // Constant integers less their zero point, as signed bytes that have none; null: they are such, or bytes do
 // not have what that gives.
 Value signed_bytes(GraphBuilder& builder, const Dequantized& value);

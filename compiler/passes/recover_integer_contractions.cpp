@@ -255,8 +255,7 @@ private:
     const Side& weights = sides_[1 - wide];
     if (contraction_.type().dtype != DType::F32 || sides_[wide].integers.dtype() != DType::I16 ||
         !constant_literal(weights.integers) || !plan::is_byte(weights.integers) ||
-        (weights.zero_point && !constant_literal(weights.zero_point->source)) ||
-        !plan::gains_by_pairs(target_))
+        (weights.zero_point && !known_numbers(weights.zero_point->source)) || !plan::gains_by_pairs(target_))
       return false;
     if (!is_convolution()) return ints("lhs_contract", "rhs_contract", wide).size() == 1;
     return wide == 0 && contraction_.attributes().integer("groups", 1) == 1;
@@ -275,7 +274,7 @@ private:
   static Literal numbers_of(const Side& weights) {
     const Literal& bytes = *constant_literal(weights.integers);
     Literal numbers(DType::F64, bytes.dims());
-    const Literal* zeros = weights.zero_point ? constant_literal(weights.zero_point->source) : nullptr;
+    const LiteralRef zeros = weights.zero_point ? known_numbers(weights.zero_point->source) : nullptr;
     int64_t dim = zeros ? weights.zero_point->dim : -1, stride = 1;
     for (size_t d = bytes.dims().size(); dim >= 0 && d-- > static_cast<size_t>(dim) + 1;)
       stride *= bytes.dims()[d];
