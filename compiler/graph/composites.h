@@ -79,6 +79,7 @@ Value count_elements(GraphBuilder& builder, Value x, const std::vector<int64_t>&
 //         b is the sum of input and recurrent bias; with linear_before_reset the recurrent bias of gate h is
 //         b_r: then h' = g(x wh + bh + rt * (h rh + b_r)), otherwise h' = g(x wh + bh + (rt * h) rh)
 //   rnn   x, w [h,in], r [h,h], b [h], h0, lens?
+// Weights may be i8 whose rows have scales, f32 of as many elements as dim 0 has: they stand behind w or r.
 // With {projected = true} x is [seq,batch,gates*h], the gates' input part with its bias, and there is no w
 // and no b.
 struct RecurrentOptions {
@@ -93,11 +94,12 @@ struct RecurrentOptions {
 };
 
 struct RecurrentOperands {
-  Value x, w, r, b, h0; // w and b null: x is projected
-  Value c0;             // lstm
-  Value peepholes;      // lstm, may be null
-  Value b_r;            // gru with linear_before_reset
-  Value lens;           // may be null
+  Value x, w, r, b, h0;     // w and b null: x is projected
+  Value w_scales, r_scales; // of i8; null: the weights are what they are
+  Value c0;                 // lstm
+  Value peepholes;          // lstm, may be null
+  Value b_r;                // gru with linear_before_reset
+  Value lens;               // may be null
 };
 
 bool is_recurrent_activation(std::string_view name);

@@ -84,10 +84,21 @@ Assembly assemble(const RecurrentOperands& from, const RecurrentOptions& options
   return made;
 }
 
-// The operands of all three before the states: x, w, r, b, or projected gates and r.
+// The operands of all three before the states: x, w, r, b, or projected gates and r, weights with their
+// scales.
 Values leading_operands(const RecurrentOperands& from) {
-  if (from.w) return {from.x, from.w, from.r, from.b};
-  return {from.x, from.r};
+  Values operands{from.x};
+  for (Value value : {from.w, from.w_scales, from.r, from.r_scales, from.b})
+    if (value) operands.push_back(value);
+  return operands;
+}
+
+// Weights that may be integers with scales, the next of the parameters, as f32.
+Value next_weights(GraphBuilder& b, bool has_scales, Values::const_iterator& next) {
+  Value weights = *next++;
+  if (!has_scales) return weights;
+  Value scales = b.reshape(*next++, {weights.type().dims[0], Dim(1)});
+  return b.binary(Opcode::Multiply, b.convert(weights, DType::F32), scales);
 }
 
 // The body's view of its parameters: the gates' input part, r, and what follows them.
@@ -96,8 +107,12 @@ struct Parameters {
   Values rest;
 };
 Parameters read_parameters(GraphBuilder& b, const RecurrentOperands& from, const Values& p) {
-  if (!from.w) return {p[0], p[1], Values(p.begin() + 2, p.end())};
-  return {b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]), p[2], Values(p.begin() + 4, p.end())};
+  auto next = p.begin();
+  Value x = *next++;
+  Value w = from.w ? next_weights(b, bool(from.w_scales), next) : Value{};
+  Value r = next_weights(b, bool(from.r_scales), next);
+  if (w) x = b.binary(Opcode::Add, times_transposed(b, x, w), *next++);
+  return {x, r, Values(next, p.end())};
 }
 
 Value gate(GraphBuilder& b, Value gates, int index, int64_t hidden) {

@@ -70,8 +70,12 @@ bool read_operands(const Instruction& composite, RecurrentLayer& layer) {
   auto take = [&] { return next < composite.num_operands() ? composite.operand(next++) : (++next, Value{}); };
   RecurrentOperands& o = layer.operands;
   o.x = take();
-  if (!a.flag("projected")) o.w = take();
-  o.r = take();
+  auto take_weights = [&](Value& weights, Value& scales) {
+    weights = take();
+    if (weights && weights.dtype() == DType::I8) scales = take();
+  };
+  if (!a.flag("projected")) take_weights(o.w, o.w_scales);
+  take_weights(o.r, o.r_scales);
   if (!a.flag("projected")) o.b = take();
   o.h0 = take();
   if (layer.kind == RecurrentKind::Lstm) o.c0 = take();

@@ -16,8 +16,8 @@ constexpr PassStep kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
-    {"move-quantization,split-quantised-dilations,move-quantization,tabulate-bytes,"
-     "recover-integer-contractions,compress-weights,keep-narrow-weights",
+    {"move-quantization,split-quantised-dilations,move-quantization,tabulate-bytes,project-recurrent-inputs,"
+     "recover-integer-contractions,compress-weights,keep-narrow-recurrent-weights,keep-narrow-weights",
      true, "while every value stands beside its zero point and its scale"},
     {"widen-narrow-floats,eliminate-nops,eliminate-dead-code", true,
      "behind quantised values, whose scales have types that count; every pattern of f32 is looked for then"},
@@ -29,7 +29,6 @@ constexpr PassStep kSteps[] = {
      "after scales are folded into weights, before passes that want constant operands"},
     {"split-input-dilations", true, "after scales are folded, which know nothing of phases"},
     {"narrow-updates", true, "after constants are folded: positions are counted by constants"},
-    {"project-recurrent-inputs", true, "before simplify-dots, for the dots it makes"},
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
     {"requantise-in-integers,eliminate-dead-code", true, "when scales and biases are constants"},

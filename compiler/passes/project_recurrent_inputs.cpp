@@ -9,47 +9,27 @@
 //
 // Layers of one step keep their input: their kernel reads both weights in one pass.
 //
-// - Requires: nothing.
+// - Requires: nothing; before passes that look for products of quantised weights.
 // - Establishes: recurrent composites of more than one step are projected.
-#include "compiler/graph/recurrent_cells.h"
 #include "compiler/graph/times_transposed.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/recurrent_layers.h"
 
 namespace firn {
 namespace {
 
-Value project(GraphBuilder& b, const RecurrentOperands& from) {
-  return b.binary(Opcode::Add, times_transposed(b, from.x, from.w), from.b);
-}
-
-bool project_in(Region& region, const PassOptions& options) {
-  bool changed = false;
-  for (Instruction* instruction : region.snapshot()) {
-    auto layer = instruction->is(Opcode::Composite) ? read_recurrent(*instruction) : std::nullopt;
-    if (!layer || layer->projected() || layer->operands.x.type().dims[0] == Dim(1) || !options.take_rewrite())
-      continue;
-    GraphBuilder b(region, instruction);
-    RecurrentOperands operands = layer->operands;
-    operands.x = project(b, operands);
-    operands.w = operands.b = Value{};
-    Instruction* made = layer->kind == RecurrentKind::Lstm  ? make_lstm(b, operands, layer->options)
-                        : layer->kind == RecurrentKind::Gru ? make_gru(b, operands, layer->options)
-                                                            : make_rnn(b, operands, layer->options);
-    for (int i = 0; i < instruction->num_results(); ++i)
-      region.replace_uses(instruction->result(i), made->result(i));
-    region.erase(instruction);
-    changed = true;
-  }
-  return changed;
+bool project(GraphBuilder& b, RecurrentLayer& layer) {
+  RecurrentOperands& o = layer.operands;
+  if (layer.projected() || o.w_scales || o.x.type().dims[0] == Dim(1)) return false;
+  o.x = b.binary(Opcode::Add, times_transposed(b, o.x, o.w), o.b);
+  o.w = o.b = Value{};
+  return true;
 }
 
 } // namespace
 
 bool project_recurrent_inputs(Module& module, const PassOptions& options) {
-  bool changed = false;
-  for_each_region(module, [&](Region& region) { changed |= project_in(region, options); });
-  return changed;
+  return rewrite_recurrent_layers(module, options, project);
 }
 
 } // namespace firn

@@ -13,7 +13,7 @@ IntExpr GatePanels::index(const IntExpr& first_vector, int vectors, const IntExp
 }
 
 Packing GatePanels::packing(int64_t source_elements) const {
-  Packing packing{4, elements(), source_elements, {}, {}};
+  Packing packing{static_cast<int>(element_bytes()), elements(), source_elements, {}, {}};
   // `blocks` blocks of as many vectors from a vector on; the gates of a block, one box each.
   auto add_blocks = [&](int64_t blocks, int64_t first, int vectors) {
     auto place = [&](int64_t block, int64_t k, int gate, int vector) {

@@ -6,6 +6,7 @@
 // Lanes beyond the last unit hold zeros.
 #pragma once
 
+#include "compiler/graph/dtype.h"
 #include "compiler/support/int_expr.h"
 #include "compiler/support/packing.h"
 
@@ -28,8 +29,9 @@ struct UnitBlocks {
 
 struct GatePanels {
   UnitBlocks units;
-  std::vector<int> gates; // by number, in the order in which they are read
-  int64_t reduction = 1;  // extent of k
+  std::vector<int> gates;   // by number, in the order in which they are read
+  int64_t reduction = 1;    // extent of k
+  DType dtype = DType::F32; // or i8
 
   int64_t elements() const {
     return static_cast<int64_t>(gates.size()) * reduction * units.total_vectors() * units.lanes;
@@ -37,7 +39,8 @@ struct GatePanels {
   // The place of a vector: of the block that starts at `first_vector` and has `vectors`, its k, gate
   // position, vector.
   IntExpr index(const IntExpr& first_vector, int vectors, const IntExpr& k, int gate, int vector) const;
-  // From f32 weights of so many elements.
+  int64_t element_bytes() const { return bit_width(dtype) / 8; }
+  // From weights of so many elements.
   Packing packing(int64_t source_elements) const;
 };
 

@@ -25,9 +25,9 @@ std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
   return {{.sums = {{0, 0}, {1, 1}}, .gates_reset = true}, {.sums = {{2, 2}}, .reads_reset_state = true}};
 }
 
-bool is_plain_f32(Value value) {
+bool is_plain(Value value, DType dtype) {
   const Type& type = value.type();
-  return type.dtype == DType::F32 && type.layout.is_plain() && type.at_bound().num_elements() > 0;
+  return type.dtype == dtype && type.layout.is_plain() && type.at_bound().num_elements() > 0;
 }
 
 // Sums of the sweep that has most of them.
@@ -41,6 +41,11 @@ int most_sums(const RecurrentLayer& layer) {
 int register_count(const TargetInfo& target) {
   if (target.vector_bits == 0) return std::max(6, target.vector_registers / 2);
   return target.vector_registers / target.vector_parts;
+}
+
+// Instructions that make floats of a vector of weights.
+int conversions_of(DType weights) {
+  return weights == DType::F32 ? 0 : 2;
 }
 
 // Functions of a cell, in instructions; and cycles in which those of one tile wait for each other.
@@ -133,7 +138,8 @@ private:
   double step_cycles(const RecurrentPlan& plan, int64_t tiles, double part) const {
     double bytes = static_cast<double>(divide(layer_, plan, target_).weight_bytes()) * part;
     double rows = static_cast<double>(tiles * plan.rows), lanes = target_.register_lanes(32);
-    double products = rows * bytes / 4 / lanes / target_.fma_pipes;
+    double products = rows * static_cast<double>(divide(layer_, plan, target_).weight_elements()) * part /
+                      lanes / target_.fma_pipes;
     double stream = static_cast<double>(tiles) * bytes / bytes_per_cycle(bytes, target_);
     double cells =
         rows * static_cast<double>(layer_.hidden) * part / lanes * kCellInstructions / target_.fma_pipes;
@@ -198,9 +204,12 @@ private:
   }
 
   double of_tile(int vectors, int rows) const {
+    DType dtype = layer_.operands.r.dtype();
     double weights = static_cast<double>(vectors) * target_.vector_parts * layer_.gates,
-           products = weights * rows / target_.fma_pipes, loads = (weights + rows) / target_.loads_per_cycle,
-           streamed = weights * target_.register_lanes(32) * 4 / bytes_per_cycle(bytes_, target_);
+           products = weights * (rows + conversions_of(dtype)) / target_.fma_pipes,
+           loads = (weights + rows) / target_.loads_per_cycle,
+           streamed =
+               weights * target_.register_lanes(32) * bit_width(dtype) / 8 / bytes_per_cycle(bytes_, target_);
     // Of sums that are not split.
     double latency = hiding_sums(target_) == 1 ? target_.fma_latency : 0;
     double cells = kCellLatency / static_cast<double>(layer_.hidden);
@@ -252,9 +261,12 @@ std::optional<RecurrentLayer> find_recurrent(const Instruction& composite) {
   auto layer = read_recurrent(composite);
   if (!layer) return std::nullopt;
   const RecurrentOperands& o = layer->operands;
-  for (Value value : {o.x, o.w, o.r, o.b, o.h0, o.c0, o.peepholes, o.b_r})
-    if (value && !is_plain_f32(value)) return std::nullopt;
-  for (Value value : {o.w, o.r, o.b, o.peepholes, o.b_r})
+  for (Value value : {o.x, o.w_scales, o.r_scales, o.b, o.h0, o.c0, o.peepholes, o.b_r})
+    if (value && !is_plain(value, DType::F32)) return std::nullopt;
+  if (!is_plain(o.r, o.r_scales ? DType::I8 : DType::F32) ||
+      (o.w && !is_plain(o.w, o.w_scales ? DType::I8 : DType::F32)))
+    return std::nullopt;
+  for (Value value : {o.w, o.w_scales, o.r, o.r_scales, o.b, o.peepholes, o.b_r})
     if (value && !value.type().is_static()) return std::nullopt;
   for (Value state : {o.h0, o.c0})
     if (state && state.type().dims[0].extent != layer->batch()) return std::nullopt;
@@ -294,11 +306,18 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
   return "";
 }
 
-int64_t RecurrentDivision::weight_bytes() const {
+int64_t RecurrentDivision::weight_elements() const {
   int64_t elements = 0;
   for (const auto* list : {&input_panels, &recurrent_panels})
     for (const GatePanels& panels : *list) elements += panels.elements();
-  return elements * 4;
+  return elements;
+}
+
+int64_t RecurrentDivision::weight_bytes() const {
+  int64_t bytes = 0;
+  for (const auto* list : {&input_panels, &recurrent_panels})
+    for (const GatePanels& panels : *list) bytes += panels.elements() * panels.element_bytes();
+  return bytes;
 }
 
 int64_t RecurrentDivision::splits_of(int64_t tile_sums, int64_t reduction) const {
@@ -314,7 +333,8 @@ RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan,
   division.units = {layer.hidden, target.lanes(32), plan.vectors};
   int64_t inputs = layer.projected() ? 1 : layer.operands.x.dim(2);
   for (const Sweep& sweep : division.sweeps) {
-    GatePanels input{division.units, {}, inputs}, recurrent{division.units, {}, layer.hidden};
+    GatePanels input{division.units, {}, inputs, layer.projected() ? DType::F32 : layer.operands.w.dtype()},
+        recurrent{division.units, {}, layer.hidden, layer.operands.r.dtype()};
     for (const GateSum& sum : sweep.sums) {
       if (sum.input >= 0 && !layer.projected()) input.gates.push_back(sum.input);
       if (sum.recurrent >= 0) recurrent.gates.push_back(sum.recurrent);

@@ -31,13 +31,13 @@ struct RecurrentDivision : RecurrentPlan {
   // The weights that a sweep reads, of the input and of the state; without gates: none.
   std::vector<GatePanels> input_panels, recurrent_panels;
 
-  int64_t weight_bytes() const;
+  int64_t weight_elements() const, weight_bytes() const;
   // Partial sums into which a tile of so many sums splits a reduction.
   int64_t splits_of(int64_t tile_sums, int64_t reduction) const;
 };
 
-// The layer of a composite whose operands and results kernels read as they are: plain f32. Nothing for any
-// other instruction.
+// The layer of a composite whose operands and results kernels read as they are: plain f32, but for weights of
+// bytes. Nothing for any other instruction.
 std::optional<RecurrentLayer> find_recurrent(const Instruction& composite);
 
 // The plan over weights that are packed as another one says.

@@ -16,6 +16,7 @@ struct Case {
   const char* kind = "lstm";
   int64_t steps = 4, batch = 1, in = 7, hidden = 21;
   bool projected = false, constant_weights = true, peepholes = false, lens = false;
+  bool narrow = false; // weights are bytes with scales
   RecurrentOptions options = {};
   bool only_last = false; // y is not used
   std::string plan = "";  // the layer's, if it is not the cost model's
@@ -30,6 +31,20 @@ LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
   std::uniform_real_distribution<float> value(-0.2f, 0.2f);
   auto* data = reinterpret_cast<float*>(literal->mutable_bytes().data());
   for (int64_t i = 0; i < literal->num_elements(); ++i) data[i] = value(random);
+  return literal;
+}
+
+LiteralRef bytes(std::vector<int64_t> dims, std::mt19937& random) {
+  auto literal = std::make_shared<Literal>(DType::I8, dims);
+  std::uniform_int_distribution<int> value(-128, 127);
+  for (int8_t& byte : literal->mutable_data<int8_t>()) byte = static_cast<int8_t>(value(random));
+  return literal;
+}
+// Of rows of bytes, with which these are about as large as other weights.
+LiteralRef scales(int64_t rows, std::mt19937& random) {
+  auto literal = std::make_shared<Literal>(DType::F32, std::vector{rows});
+  std::uniform_real_distribution<float> value(0.0005f, 0.002f);
+  for (float& scale : literal->mutable_data<float>()) scale = value(random);
   return literal;
 }
 
@@ -55,8 +70,14 @@ void make_layer(const Case& c, Module& module) {
   int64_t h = c.hidden, gates = (kind == "lstm" ? 4 : kind == "gru" ? 3 : 1) * h;
   RecurrentOperands o;
   o.x = input("x", DType::F32, {steps, batch, c.projected ? gates : c.in});
-  if (!c.projected) o.w = weight("w", {gates, c.in}), o.b = weight("b", {gates});
-  o.r = weight("r", {gates, h});
+  auto matrix = [&](const char* name, int64_t columns, Value& of_rows) {
+    if (!c.narrow) return weight(name, {gates, columns});
+    of_rows = b.constant(scales(gates, random));
+    return c.constant_weights ? b.constant(bytes({gates, columns}, random))
+                              : input(name, DType::I8, {gates, columns});
+  };
+  if (!c.projected) o.w = matrix("w", c.in, o.w_scales), o.b = weight("b", {gates});
+  o.r = matrix("r", h, o.r_scales);
   o.h0 = input("h0", DType::F32, {batch, h});
   if (kind == "lstm") o.c0 = input("c0", DType::F32, {batch, h});
   if (c.peepholes) o.peepholes = weight("p", {3 * h});
@@ -73,7 +94,7 @@ void make_layer(const Case& c, Module& module) {
 
 void expect_layer(const Case& c) {
   INFO(c.kind << " steps " << c.steps << " batch " << c.batch << " in " << c.in << " hidden " << c.hidden
-              << " " << c.plan);
+              << (c.narrow ? " narrow " : " ") << c.plan);
   Module module("test");
   make_layer(c, module);
   std::vector<std::map<std::string, int64_t>> extents;
@@ -96,6 +117,23 @@ TEST_CASE("recurrent layers of all kinds", "[lower]") {
     expect_layer({.kind = kind, .batch = 2, .constant_weights = false});
     expect_layer({.kind = kind, .batch = 3, .lens = true, .options = {.reverse = true}});
   }
+}
+
+TEST_CASE("recurrent layers whose weights are bytes", "[lower]") {
+  for (const char* kind : {"lstm", "gru", "rnn"}) {
+    expect_layer({.kind = kind, .narrow = true});
+    expect_layer({.kind = kind, .steps = 1, .hidden = 64, .narrow = true});
+    expect_layer({.kind = kind, .steps = 3, .batch = 5, .hidden = 40, .projected = true, .narrow = true});
+    expect_layer({.kind = kind, .batch = 2, .hidden = 130, .constant_weights = false, .narrow = true});
+    expect_layer({.kind = kind, .batch = 3, .lens = true, .narrow = true, .options = {.reverse = true}});
+    expect_layer({.kind = kind, .steps = 1, .batch = 4, .in = 1, .hidden = 3, .narrow = true});
+    for (const char* plan : {"recurrent tile 3x2 sums 12 fetch_ahead 256",
+                             "recurrent tile 5x3 fetch_ahead 4 turns looped_cells"})
+      expect_layer({.kind = kind, .steps = 3, .batch = 5, .narrow = true, .plan = plan});
+    expect_layer({.kind = kind, .steps = 5, .batch = 7, .hidden = 100, .narrow = true, .threads = 3});
+    expect_layer({.kind = kind, .batch = 5, .narrow = true, .runs = {{4, 5}, {0, 1}, {3, 2}}});
+  }
+  expect_layer({.kind = "gru", .hidden = 40, .narrow = true, .options = {.linear_before_reset = true}});
 }
 
 TEST_CASE("recurrent layers of odd sizes", "[lower]") {

@@ -38,9 +38,9 @@ private:
            ++gate, next += static_cast<size_t>(p_.rows * p_.vectors))
         for (int vector = 0; vector < p_.vectors; ++vector) {
           IntExpr from = p_.panels.index(p_.first, p_.vectors, k + phase, static_cast<int>(gate), vector);
-          kernel::Register weights = b_.load(type_, p_.buffer, from, type_.lanes * 4);
-          if (p_.fetch_ahead > 0)
-            b_.prefetch(p_.buffer, p_.is_back ? from - p_.fetch_ahead / 4 : from + p_.fetch_ahead / 4);
+          kernel::Register weights = load_weights(from);
+          if (int64_t ahead = p_.fetch_ahead / p_.panels.element_bytes(); ahead > 0)
+            b_.prefetch(p_.buffer, p_.is_back ? from - ahead : from + ahead);
           for (int row = 0; row < p_.rows; ++row) {
             kernel::Register& sum = sums[next + static_cast<size_t>(row * p_.vectors + vector)];
             sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
@@ -48,6 +48,13 @@ private:
         }
     }
     return sums;
+  }
+
+  kernel::Register load_weights(const IntExpr& from) {
+    if (p_.panels.dtype == DType::F32) return b_.load(type_, p_.buffer, from, type_.lanes * 4);
+    kernel::Register bytes = b_.load({kernel::Scalar::I8, type_.lanes}, p_.buffer, from, type_.lanes);
+    return b_.cast(kernel::OpKind::SIToF, b_.cast(kernel::OpKind::SExt, bytes, kernel::Scalar::I32),
+                   kernel::Scalar::F32);
   }
 
   // The partial sums of all phases as one.

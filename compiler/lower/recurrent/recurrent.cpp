@@ -55,6 +55,8 @@ private:
     }
     buffers_.x = maker_.read(o.x);
     if (o.b) buffers_.bias = maker_.read(o.b);
+    if (o.w_scales) buffers_.input_scales = maker_.read(o.w_scales);
+    if (o.r_scales) buffers_.recurrent_scales = maker_.read(o.r_scales);
     buffers_.h0 = maker_.read(o.h0);
     if (o.c0) buffers_.c0 = maker_.read(o.c0);
     if (o.peepholes) buffers_.peepholes = maker_.read(o.peepholes);
@@ -82,21 +84,22 @@ private:
 
   int bind_panels(Value weights, const plan::GatePanels& panels) {
     if (panels.gates.empty()) return -1;
-    int64_t elements = panels.elements();
+    int64_t elements = panels.elements(), bytes = elements * panels.element_bytes();
+    kernel::Scalar scalar = memory_scalar(panels.dtype);
     Packing packing = panels.packing(weights.type().num_elements());
     Place place;
     if (weights.def->is(Opcode::Constant) && !weights.def->literal()->is_opaque()) {
       place = {context_.add_constant(weights.def->literal(), packing, weights.def->location()), 0};
     } else {
-      place = {context_.add_scratch_buffer(elements * 4, "packed"), 0};
+      place = {context_.add_scratch_buffer(bytes, "packed"), 0};
       KernelMaker packer(context_, composite_, "pack");
       int from = packer.read(weights);
-      int to = packer.parameter(place, kernel::Scalar::F32, elements, true, "packed");
-      emit_pack(packer.builder(), packing, kernel::Scalar::F32, units_.lanes, from, to);
+      int to = packer.parameter(place, scalar, elements, true, "packed");
+      emit_pack(packer.builder(), packing, scalar, units_.lanes, from, to);
       packer.finish();
     }
-    maker_.kernel().bytes += elements * 4;
-    return maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");
+    maker_.kernel().bytes += bytes;
+    return maker_.parameter(place, scalar, elements, false, "packed");
   }
 
   // At the bound of the batch: the distance of old and new states does not vary.
@@ -252,18 +255,14 @@ private:
     const plan::Sweep& sweep = sweeps_[tile.sweep];
     Sums sums = first_sums(tile);
     if (!layer_.projected()) {
-      std::vector<size_t> with_input;
-      for (size_t s = 0; s < sweep.sums.size(); ++s)
-        if (sweep.sums[s].input >= 0) with_input.push_back(s);
-      accumulate(tile, plan_.input_panels[tile.sweep], input_buffers_[tile.sweep], with_input, buffers_.x,
-                 tile.at.time * (batch_ * inputs()), sums);
+      Factors inputs{plan_.input_panels[tile.sweep], input_buffers_[tile.sweep], buffers_.input_scales,
+                     buffers_.x, tile.at.time * (batch_ * this->inputs())};
+      accumulate(tile, inputs, &plan::GateSum::input, sums);
     }
-    std::vector<size_t> with_state;
-    for (size_t s = 0; s < sweep.sums.size(); ++s)
-      if (sweep.sums[s].recurrent >= 0) with_state.push_back(s);
-    accumulate(tile, plan_.recurrent_panels[tile.sweep], recurrent_buffers_[tile.sweep], with_state,
-               sweep.reads_reset_state ? buffers_.reset : tile.at.old_buffer,
-               sweep.reads_reset_state ? IntExpr(0) : tile.at.old_state, sums);
+    Factors states{plan_.recurrent_panels[tile.sweep], recurrent_buffers_[tile.sweep],
+                   buffers_.recurrent_scales, sweep.reads_reset_state ? buffers_.reset : tile.at.old_buffer,
+                   sweep.reads_reset_state ? IntExpr(0) : tile.at.old_state};
+    accumulate(tile, states, &plan::GateSum::recurrent, sums);
     cells_.emit(tile, sums);
   }
 
@@ -287,30 +286,46 @@ private:
     return sums;
   }
 
-  // Adds panel times source[row][k] to the sums listed.
-  void accumulate(const Tile& tile, const plan::GatePanels& panels, int buffer,
-                  const std::vector<size_t>& listed, int source, const IntExpr& source_offset, Sums& sums) {
-    Sums listed_sums;
-    for (size_t sum : listed)
+  // What is multiplied: packed weights, of integers with scales, and rows of inputs or states.
+  struct Factors {
+    const plan::GatePanels& panels;
+    int buffer, scales;
+    int source;
+    IntExpr source_offset;
+  };
+
+  // Adds panel times source[row][k] to the sums whose gate the panel has.
+  void accumulate(const Tile& tile, const Factors& factors, int plan::GateSum::*gate_of, Sums& sums) {
+    std::vector<size_t> places;
+    std::vector<IntExpr> scales; // where they lie
+    const std::vector<plan::GateSum>& all = sweeps_[tile.sweep].sums;
+    for (size_t sum = 0; sum < all.size(); ++sum) {
+      if (all[sum].*gate_of < 0) continue;
       for (int row = 0; row < tile.rows; ++row)
-        for (int vector = 0; vector < tile.vectors; ++vector)
-          listed_sums.push_back(sums[place(tile, sum, row, vector)]);
-    GateGemm product{panels,
-                     buffer,
-                     tile.first,
-                     tile.vectors,
-                     source,
-                     source_offset + tile.row * panels.reduction,
-                     tile.rows,
-                     tile.at.is_back,
-                     plan_.fetch_ahead,
-                     plan_.splits_of(static_cast<int64_t>(listed_sums.size()), panels.reduction)};
-    listed_sums = add_gate_gemm(b_, product, std::move(listed_sums));
-    size_t next = 0;
-    for (size_t sum : listed)
-      for (int row = 0; row < tile.rows; ++row)
-        for (int vector = 0; vector < tile.vectors; ++vector)
-          sums[place(tile, sum, row, vector)] = listed_sums[next++];
+        for (int vector = 0; vector < tile.vectors; ++vector) {
+          places.push_back(place(tile, sum, row, vector));
+          scales.push_back((tile.first + vector) * units_.lanes + all[sum].*gate_of * hidden_);
+        }
+    }
+    const bool is_scaled = factors.scales >= 0;
+    Sums added;
+    for (size_t at : places)
+      added.push_back(is_scaled ? b_.constant({kernel::Scalar::F32, units_.lanes}, 0) : sums[at]);
+    added = add_gate_gemm(b_, gate_gemm(tile, factors, places.size()), std::move(added));
+    for (size_t i = 0; i < places.size(); ++i) {
+      auto vector = static_cast<int>(i % static_cast<size_t>(tile.vectors));
+      kernel::Register& sum = sums[places[i]];
+      sum =
+          is_scaled ? b_.fma(added[i], cells_.load(tile, vector, factors.scales, scales[i]), sum) : added[i];
+    }
+  }
+
+  GateGemm gate_gemm(const Tile& tile, const Factors& factors, size_t sums) const {
+    return {factors.panels,    factors.buffer,
+            tile.first,        tile.vectors,
+            factors.source,    factors.source_offset + tile.row * factors.panels.reduction,
+            tile.rows,         tile.at.is_back,
+            plan_.fetch_ahead, plan_.splits_of(static_cast<int64_t>(sums), factors.panels.reduction)};
   }
 
   LoweringContext& context_;

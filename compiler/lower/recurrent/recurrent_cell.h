@@ -11,6 +11,7 @@ namespace firn::lower {
 // one step.
 struct RecurrentBuffers {
   int x = -1, bias = -1, h0 = -1, c0 = -1, peepholes = -1, b_r = -1, lens = -1;
+  int input_scales = -1, recurrent_scales = -1;
   int y = -1, y_h = -1, c = -1, state = -1, z = -1, reset = -1;
 };
 

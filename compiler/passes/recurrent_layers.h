@@ -1,0 +1,15 @@
+// The driver of passes that change recurrent layers.
+#pragma once
+
+#include "compiler/graph/recurrent_cells.h"
+#include "compiler/passes/pass.h"
+
+namespace firn {
+
+// Changes what a layer says, and tells whether it did; what it makes goes in front of the layer.
+using RecurrentRule = bool (*)(GraphBuilder& builder, RecurrentLayer& layer);
+
+// Applies the rule once to every lstm, gru and rnn. Tells whether anything changed.
+bool rewrite_recurrent_layers(Module& module, const PassOptions& options, RecurrentRule rule);
+
+} // namespace firn
