@@ -3,6 +3,7 @@
 
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/passes/match.h"
+#include "compiler/passes/quantized_values.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,9 +51,8 @@ std::optional<Product> product_of(Value value) {
 }
 
 // Whole numbers, and no larger than bytes may be apart from.
-bool are_zero_points(Value value) {
+bool are_zero_points(const LiteralRef& literal) {
   constexpr double kMost = 1024;
-  const Literal* literal = constant_literal(value);
   if (!literal) return false;
   for (int64_t i = 0; i < literal->num_elements(); ++i) {
     double point = literal->get_double(i);
@@ -104,7 +104,7 @@ std::optional<BlockWeights> BlockWeights::of(Value weights, int64_t steps) {
 std::optional<BlockWeights::Parameter> BlockWeights::parameter(Value value) const {
   value = before_widening(value);
   const Literal* literal = constant_literal(value);
-  if (literal && literal->is_splat()) return Parameter{value};
+  if (literal && literal->is_splat()) return Parameter{.source = value};
   if (value.def->is(Opcode::Reshape)) value = before_widening(value.def->operand(0));
   if (!value.def->is(Opcode::BroadcastInDim) || !value.type().is_static()) return std::nullopt;
   int64_t steps = blocks_ * block_;
@@ -137,8 +137,10 @@ bool BlockWeights::set_parameters(Value zero_point, Value scale) {
   scale_ = *scales;
   if (zero_point) {
     auto zeros = parameter(zero_point);
-    if (!zeros || !are_zero_points(zeros->source)) return false;
+    if (!zeros) return false;
     zero_ = *zeros;
+    zero_.numbers = known_numbers(zero_.source);
+    if (!are_zero_points(zero_.numbers)) return false;
   }
   int64_t blocks = std::max(scale_.blocks, zero_.blocks), steps = blocks_ * block_;
   for (const Parameter* each : {&scale_, &zero_})
@@ -161,8 +163,7 @@ int64_t BlockWeights::integer(int64_t column, int64_t step) const {
   int64_t at = steps_first_ ? step * columns_ + column : column * steps + step;
   int64_t value = constant_.def->literal()->get_int(at);
   if (!zero_.source) return value;
-  return value -
-         static_cast<int64_t>(zero_.source.def->literal()->get_double(zero_.at(column, step / block_)));
+  return value - static_cast<int64_t>(zero_.numbers->get_double(zero_.at(column, step / block_)));
 }
 
 // Of four bits if those have what each block's integers span.

@@ -40,9 +40,10 @@ public:
   Value totals(GraphBuilder& builder, double factor) const;
 
 private:
-  // A scale or zero point: that of a block lies in `source`, a constant but for scales, at at().
+  // A scale or zero point: that of a block lies in `source`, which is known but for scales, at at().
   struct Parameter {
-    Value source; // null: zero points that are zeros
+    Value source;                 // null: zero points that are zeros
+    LiteralRef numbers = nullptr; // of zero points
     int64_t column_stride = 0, block_stride = 0, blocks = 1;
     int64_t at(int64_t column, int64_t block) const { return column * column_stride + block * block_stride; }
   };

@@ -17,8 +17,8 @@
 //   %q = quantize %y : u16                        ->    %q = convert (xor (quantize %y : i16), 0x8000) : u16,
 //                                                       where pairs of i16 take less time than floats
 //
-// Weights are moved at once; a scale for each channel follows them, where zero points have room in bytes, and
-// zeros are padded where there are none, as the importer's filters of transposed convolutions are made.
+// Weights are moved at once; zero points and scales of channels follow them, and the integer that stands for
+// zero is padded, as the importer's filters of transposed convolutions are made.
 //
 // Movements, maxima of windows and bounds choose among values and leave their order; quantising and
 // dequantising by one positive scale do so too, so that the order of both does not matter: results are the
@@ -70,16 +70,23 @@ GraphBuilder builder_at(Instruction& instruction) {
   return GraphBuilder(*instruction.parent(), &instruction);
 }
 
-// Zeros around constants that have no zero point: these are numbers that their integers have.
-bool pads_weights(const Instruction& instruction, const Dequantized& from) {
-  return instruction.is(Opcode::Pad) && constant_literal(from.integers) && !from.zero_point &&
-         from.shift == 0 && is_splat_of(instruction.operand(1), 0);
+// The integer that stands for zeros around constants; nothing: they have none, or this pads otherwise.
+std::optional<double> padding_of_weights(const Instruction& instruction, const Dequantized& from) {
+  if (!instruction.is(Opcode::Pad) || !constant_literal(from.integers) || from.shift != 0 ||
+      !is_splat_of(instruction.operand(1), 0))
+    return std::nullopt;
+  if (!from.zero_point) return 0;
+  LiteralRef zeros = known_numbers(from.zero_point);
+  if (!zeros || !zeros->is_splat()) return std::nullopt;
+  const double zero = zeros->get_double(0);
+  const NumberRange own = range_of(from.integers.dtype());
+  return zero >= own.least && zero <= own.most ? std::optional(zero) : std::nullopt;
 }
 
 // The movement of integers, done at once where they are constants: those who multiply want to see weights.
-Value moved_integers(GraphBuilder& builder, const Instruction& movement, Value integers) {
+Value moved_integers(GraphBuilder& builder, const Instruction& movement, Value integers, double padding) {
   std::vector<Value> operands{integers};
-  if (movement.is(Opcode::Pad)) operands.push_back(builder.scalar(integers.dtype(), 0));
+  if (movement.is(Opcode::Pad)) operands.push_back(builder.scalar(integers.dtype(), padding));
   Value result = moved(builder, movement, operands);
   bool grows = movement.is(Opcode::BroadcastInDim) || movement.is(Opcode::Gather);
   if (!constant_literal(integers) || grows) return result;
@@ -101,11 +108,12 @@ Value sink_dequantization(Instruction& instruction) {
   if ((!only_moves && !instruction.is(Opcode::Pad)) || !instruction.type().is_tensor()) return {};
   auto from = dequantized(instruction.operand(0));
   if (!from || !is_per_tensor(*from) || instruction.type().dtype != DType::F32) return {};
-  if (!only_moves && !pads_weights(instruction, *from)) return {};
+  auto padding = only_moves ? 0 : padding_of_weights(instruction, *from);
+  if (!padding) return {};
   if (instruction.is(Opcode::ReduceWindow) && !quantization_of(*from)) return {};
   if (instruction.is(Opcode::BroadcastInDim) && instruction.operand(0).rank() == 0) return {};
   GraphBuilder builder = builder_at(instruction);
-  return dequantize_like(builder, moved_integers(builder, instruction, from->integers), *from);
+  return dequantize_like(builder, moved_integers(builder, instruction, from->integers, *padding), *from);
 }
 
 int64_t count_before(const std::vector<int64_t>& dims, size_t end) {
@@ -113,10 +121,10 @@ int64_t count_before(const std::vector<int64_t>& dims, size_t end) {
                          std::multiplies<>());
 }
 
-// Numbers for each index of some dims.
+// Numbers for each index of a dim.
 struct ChannelScales {
   Value values;
-  std::vector<int64_t> dims;
+  int64_t dim;
 };
 
 // Those of an operand's dim in the result of a reshape: of a dim of as many elements, or one that holds the
@@ -128,7 +136,7 @@ std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instru
   for (size_t d = 0; d < to.size(); ++d) {
     int64_t first = count_before(to, d);
     if (to[d] == from[dim] && first == count_before(from, dim))
-      return ChannelScales{scales, {static_cast<int64_t>(d)}};
+      return ChannelScales{scales, static_cast<int64_t>(d)};
     size_t begin = dim, end = dim + 1;
     while (begin > 0 && count_before(from, begin) > first) --begin;
     while (end < from.size() && count_before(from, end) < first * to[d]) ++end;
@@ -136,18 +144,9 @@ std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instru
     std::vector<int64_t> dims(from.begin() + static_cast<long>(begin), from.begin() + static_cast<long>(end));
     Value spread = make_broadcast(builder, scales, Type::tensor_of(scales.dtype(), dims),
                                   {static_cast<int64_t>(dim - begin)});
-    return ChannelScales{builder.reshape(spread, {Dim(to[d])}), {static_cast<int64_t>(d)}};
+    return ChannelScales{builder.reshape(spread, {Dim(to[d])}), static_cast<int64_t>(d)};
   }
   return std::nullopt;
-}
-
-// The dims before the axis stay, and those of the indices take its place.
-ChannelScales gathered_scales(GraphBuilder& builder, const Instruction& gather, Value scales, int64_t dim) {
-  int64_t axis = gather.attributes().integer("axis", 0), rank = gather.operand(1).rank();
-  if (dim != axis) return {scales, {dim < axis ? dim : dim + rank - 1}};
-  std::vector<int64_t> dims = first_dims(rank);
-  for (int64_t& each : dims) each += axis;
-  return {builder.op(Opcode::Gather, {scales, gather.operand(1)}, {{"axis", int64_t{0}}}), dims};
 }
 
 // Where those of a dim are in the result of an op that moves elements; nothing: they are not for each index
@@ -161,18 +160,17 @@ std::optional<ChannelScales> moved_scales(GraphBuilder& builder, const Instructi
   case Opcode::Reverse: stays = !contains(attributes.ints("dims"), dim); break;
   case Opcode::Pad: stays = movement.type().dims[at] == movement.operand(0).type().dims[at]; break;
   case Opcode::Transpose:
-    return ChannelScales{scales, {inverse_permutation(attributes.ints("permutation"))[at]}};
+    return ChannelScales{scales, inverse_permutation(attributes.ints("permutation"))[at]};
   case Opcode::Reshape:
     if (!movement.type().is_static() || movement.type().num_elements() == 0) return std::nullopt;
     return reshaped_scales(builder, movement, scales, at);
-  case Opcode::Gather: return gathered_scales(builder, movement, scales, dim);
   case Opcode::Slice: {
     auto of_dim = [&](const char* name) { return std::vector{attributes.ints(name)[at]}; };
-    return ChannelScales{builder.slice(scales, of_dim("starts"), of_dim("limits"), of_dim("strides")), {dim}};
+    return ChannelScales{builder.slice(scales, of_dim("starts"), of_dim("limits"), of_dim("strides")), dim};
   }
   default: stays = false;
   }
-  return stays ? std::optional(ChannelScales{scales, {dim}}) : std::nullopt;
+  return stays ? std::optional(ChannelScales{scales, dim}) : std::nullopt;
 }
 
 bool is_moved_constant(Value value) {
@@ -180,28 +178,72 @@ bool is_moved_constant(Value value) {
   return value.def->is(Opcode::Constant);
 }
 
-// The same of weights with a scale for each channel.
+// A spread parameter in the result of a gather: the dims before the axis stay, and those of the indices take
+// its place. Blocks are joined behind the gather.
+Value gathered_parameter(GraphBuilder& builder, const Instruction& gather, const Instruction& spread,
+                         const Type& to) {
+  const int64_t axis = gather.attributes().integer("axis", 0), rank = gather.operand(1).rank();
+  if (spread.is(Opcode::Reshape)) {
+    const Instruction& blocks = *spread.operand(0).def;
+    if (axis != 0 || !blocks.is(Opcode::BroadcastInDim) || blocks.type().rank() == 0 ||
+        blocks.type().dims[0] != spread.type().dims[0])
+      return {};
+    std::vector<Dim> dims = gather.operand(1).type().dims;
+    dims.insert(dims.end(), blocks.type().dims.begin() + 1, blocks.type().dims.end());
+    return builder.reshape(gathered_parameter(builder, gather, blocks, Type::tensor(to.dtype, dims)),
+                           to.dims);
+  }
+  Value values = spread.operand(0);
+  std::vector<int64_t> dims;
+  for (int64_t dim : spread.attributes().ints("dims")) {
+    if (dim == axis) {
+      values = builder.op(Opcode::Gather, {values, gather.operand(1)},
+                          {{"axis", static_cast<int64_t>(dims.size())}});
+      for (int64_t d = 0; d < rank; ++d) dims.push_back(axis + d);
+    } else
+      dims.push_back(dim < axis ? dim : dim + rank - 1);
+  }
+  return make_broadcast(builder, values, to, dims);
+}
+
+// A zero point or scale beside what a movement makes of its operand; null: its places are not known.
+Value moved_parameter(GraphBuilder& builder, const Instruction& movement, Value parameter) {
+  const Type to = Type::tensor(parameter.dtype(), movement.type().dims);
+  if (auto splat = splat_value(parameter)) return make_splat(builder, to, *splat);
+  const Instruction& spread = *parameter.def;
+  if (spread.is(Opcode::Convert)) {
+    Value narrow = moved_parameter(builder, movement, spread.operand(0));
+    return narrow ? builder.convert(narrow, parameter.dtype()) : Value{};
+  }
+  const bool is_spread = spread.is(Opcode::BroadcastInDim);
+  if (is_spread && spread.operand(0).rank() == 0) return make_broadcast(builder, spread.operand(0), to, {});
+  if (movement.is(Opcode::Gather) && (is_spread || spread.is(Opcode::Reshape)))
+    return gathered_parameter(builder, movement, spread, to);
+  if (!is_spread || spread.operand(0).rank() > 1) return {};
+  auto moved = moved_scales(builder, movement, spread.operand(0), spread.attributes().ints("dims")[0]);
+  return moved ? make_broadcast(builder, moved->values, to, {moved->dim}) : Value{};
+}
+
+// The same of weights with a zero point or a scale for each channel.
 Value sink_channel_scales(Instruction& instruction) {
   if (!instruction.type().is_tensor() || instruction.type().dtype != DType::F32) return {};
   bool only_moves = only_moves_first(instruction);
   if (!only_moves && !instruction.is(Opcode::Pad)) return {};
   auto from = dequantized(instruction.operand(0));
-  if (!from || from->shift != 0 || !from->scale || is_per_tensor(*from) ||
-      !is_moved_constant(from->integers) || !from->scale.def->is(Opcode::BroadcastInDim) ||
-      from->scale.def->operand(0).rank() != 1)
+  if (!from || from->shift != 0 || !from->scale || is_per_tensor(*from) || !is_moved_constant(from->integers))
     return {};
   GraphBuilder builder = builder_at(instruction);
   if (Value bytes = from->zero_point ? signed_bytes(builder, *from) : Value{}) {
     from->integers = bytes;
     from->zero_point = {};
   }
-  if (from->zero_point || (!only_moves && !pads_weights(instruction, *from))) return {};
-  const Instruction& spread = *from->scale.def;
-  auto scales = moved_scales(builder, instruction, spread.operand(0), spread.attributes().ints("dims")[0]);
-  if (!scales) return {};
-  Value numbers = builder.convert(moved_integers(builder, instruction, from->integers), DType::F32);
-  return builder.op(Opcode::Multiply,
-                    {numbers, make_broadcast(builder, scales->values, numbers.type(), scales->dims)});
+  auto padding = only_moves ? 0 : padding_of_weights(instruction, *from);
+  Value scale = padding ? moved_parameter(builder, instruction, from->scale) : Value{}, zero_point;
+  if (!scale) return {};
+  if (from->zero_point && !(zero_point = moved_parameter(builder, instruction, from->zero_point))) return {};
+  Value numbers = moved_integers(builder, instruction, from->integers, *padding);
+  if (zero_point) numbers = builder.op(Opcode::Subtract, {builder.convert(numbers, DType::I32), zero_point});
+  return builder.op(Opcode::Multiply, {builder.convert(numbers, DType::F32), scale});
 }
 
 // The same of values that all stand for the same numbers.

@@ -56,6 +56,27 @@ std::optional<Centered> centered_on(Value value, Value zero_point) {
   return Centered{value, zero_point, 0};
 }
 
+bool is_plain_i8(const Dequantized& value) {
+  return value.integers.dtype() == DType::I8 && !value.zero_point && value.shift == 0;
+}
+
+// Null: they are no constants, or bytes have no room for what the zero point leaves.
+std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
+  const Literal* integers = constant_literal(value.integers);
+  if (!integers || value.shift != 0) return nullptr;
+  LiteralRef zeros = value.zero_point ? known_numbers(value.zero_point) : nullptr;
+  if (value.zero_point && !zeros) return nullptr;
+  auto made = std::make_shared<Literal>(DType::I8, integers->dims());
+  std::span<int8_t> bytes = made->mutable_data<int8_t>();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    int64_t centered = integers->get_int(at) - (zeros ? zeros->get_int(at) : 0);
+    if (centered < INT8_MIN || centered > INT8_MAX) return nullptr;
+    bytes[i] = static_cast<int8_t>(centered);
+  }
+  return made;
+}
+
 // Turns the top bit over.
 Value with_other_sign(GraphBuilder& builder, Value integers) {
   double top = integers.dtype() == DType::I16 ? -32768 : 128;
@@ -74,21 +95,14 @@ LiteralRef known_numbers(Value value) {
 }
 
 Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
-  const Literal* integers = constant_literal(value.integers);
-  bool are_such = value.integers.dtype() == DType::I8 && !value.zero_point;
-  if (!integers || value.shift != 0 || are_such) return {};
-  LiteralRef zeros = value.zero_point ? known_numbers(value.zero_point) : nullptr;
-  if (value.zero_point && !zeros) return {};
-  auto made = std::make_shared<Literal>(DType::I8, integers->dims());
-  std::span<int8_t> bytes = made->mutable_data<int8_t>();
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    auto at = static_cast<int64_t>(i);
-    int64_t centered = integers->get_int(at) - (zeros ? zeros->get_int(at) : 0);
-    if (centered < INT8_MIN || centered > INT8_MAX) return {};
-    bytes[i] = static_cast<int8_t>(centered);
-  }
+  std::shared_ptr<Literal> made = is_plain_i8(value) ? nullptr : in_signed_bytes(value);
+  if (!made) return {};
   builder.set_location(value.integers.def->location());
   return builder.constant(std::move(made));
+}
+
+bool are_signed_bytes(const Dequantized& value) {
+  return is_plain_i8(value) || in_signed_bytes(value);
 }
 
 NumberRange range_of(DType integers) {
@@ -106,9 +120,11 @@ NumberRange range_of(Value zero_point) {
     }
     return found;
   }
-  if (has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
-  bool is_widened = def.is(Opcode::Convert) && is_quantised(def.operand(0).dtype());
-  return is_widened ? range_of(def.operand(0).dtype()) : NumberRange{-INFINITY, INFINITY};
+  bool is_widened = def.is(Opcode::Convert) && is_integer(def.operand(0).dtype()) &&
+                    bit_width(def.operand(0).dtype()) <= 16;
+  if (is_widened || has_trait(def.opcode(), Strided)) return range_of(def.operand(0));
+  bool is_narrow = is_integer(zero_point.dtype()) && bit_width(zero_point.dtype()) <= 16;
+  return is_narrow ? range_of(zero_point.dtype()) : NumberRange{-INFINITY, INFINITY};
 }
 
 double most_centered(const Centered& value) {

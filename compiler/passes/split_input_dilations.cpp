@@ -18,8 +18,8 @@
 //   %v = pad %w, 0 {interior = [0, 0, 1]}
 //   %c = convolution %x, %v {window = 3 pad 2_2 input_dilate 2}
 //
-// Where the input is dequantised around a zero point, split-quantised-dilations does so before its integers
-// are multiplied, as the zeros between them would be none.
+// Where the input or filters are dequantised around a zero point, split-quantised-dilations does so before
+// integers are multiplied, as the zeros between them would be none.
 //
 // - Requires: shapes whose batch alone may vary where anything changes; scales are folded (fold-conv-scales).
 // - Establishes: no convolution dilates both its filter and its input along one dim, unless the filter would
@@ -269,17 +269,18 @@ Value fill_filter(Instruction& convolution, const PassOptions&) {
   return b.op(Opcode::Convolution, {convolution.operand(0), filled}, attributes);
 }
 
-// Whether the input is of integers around another number than zero, as integers between which are zeros are
-// not, or of 16 bits, whose phases no kernel stores where they belong; and products take longer than their
-// results take to be interleaved.
+// Whether the input or filters are of integers around another number than zero, as integers between which
+// are zeros are not, or of 16 bits, whose phases no kernel stores where they belong; and products take longer
+// than their results take to be interleaved.
 bool gains_by_integer_phases(const Instruction& convolution, const ConvolutionPhases& phases) {
   constexpr int64_t kLeastProducts = 32; // for each result
-  auto input = dequantized(convolution.operand(0));
-  if (!input || !dequantized(convolution.operand(1))) return false;
+  auto input = dequantized(convolution.operand(0)), filters = dequantized(convolution.operand(1));
+  if (!input || !filters) return false;
   int64_t products = convolution.operand(1).dim(1);
   for (const PhaseDim& dim : phases.dims) products *= dim.taps;
   bool is_wide = bit_width(input->integers.dtype()) == 16;
-  return products >= kLeastProducts && (input->zero_point || input->shift != 0 || is_wide);
+  return products >= kLeastProducts &&
+         (input->zero_point || input->shift != 0 || is_wide || !are_signed_bytes(*filters));
 }
 
 using Wanted = std::function<bool(const Instruction& convolution, const ConvolutionPhases& phases)>;

@@ -17,7 +17,8 @@ const std::vector<DType> kUnsigned = {DType::U8};
 const std::vector<Per> kWhole = {Per::Tensor, Per::Channel};
 const std::vector<Per> kTensor = {Per::Tensor}, kChannel = {Per::Channel}, kBlocks = {Per::Block};
 const std::vector<ZeroPoints> kAny = {ZeroPoints::None, ZeroPoints::Middle, ZeroPoints::Any},
-                              kNone = {ZeroPoints::None}, kGiven = {ZeroPoints::Middle, ZeroPoints::Any};
+                              kNone = {ZeroPoints::None}, kGiven = {ZeroPoints::Middle, ZeroPoints::Any},
+                              kFew = {ZeroPoints::None, ZeroPoints::Middle};
 
 using Build = std::function<std::string(QuantisedModel&)>;
 
@@ -159,7 +160,18 @@ std::string dynamic_matmul(QuantisedModel& m) {
 // Rows of a dequantised table.
 Build embedding(int64_t axis) {
   return [=](QuantisedModel& m) {
-    return m.op("Gather", {m.weights({500, 96}, axis), m.index_input({1, 8})});
+    return m.op("Gather", {m.weights({500, 96}, axis, 1), m.index_input({1, 8})});
+  };
+}
+
+// Of both directions.
+Build recurrent(const char* cell, int64_t gates, int64_t steps) {
+  return [=](QuantisedModel& m) {
+    const int64_t in = 96, hidden = 64;
+    std::string x = m.qdq(m.input({steps, 1, in})), w = m.weights({2, gates * hidden, in}, 1),
+                r = m.weights({2, gates * hidden, hidden}, 1);
+    return m.ops(cell, {x, w, r, m.floats({2, 2 * gates * hidden})}, 2,
+                 {attribute("hidden_size", hidden), attribute_text("direction", "bidirectional")})[0];
   };
 }
 
@@ -245,6 +257,13 @@ std::vector<Form> quantised_forms() {
        Multiplies::NarrowWeights},
       {"embedding by rows", embedding(0), kFloat, kByteWeights, kWhole, kAny, Multiplies::Nothing},
       {"embedding by columns", embedding(1), kFloat, kByteWeights, kChannel, kAny, Multiplies::Nothing},
+      {"embedding in blocks", embedding(0), kFloat, kByteWeights, kBlocks, kAny, Multiplies::Nothing},
+      {"LSTM of 1 step", recurrent("LSTM", 4, 1), kQuantised, kByteWeights, kWhole, kFew,
+       Multiplies::NarrowWeights},
+      {"LSTM of 7 steps", recurrent("LSTM", 4, 7), kQuantised, kByteWeights, kWhole, kFew,
+       Multiplies::NarrowWeights},
+      {"GRU of 7 steps", recurrent("GRU", 3, 7), kFloat, kByteWeights, kWhole, kFew,
+       Multiplies::NarrowWeights},
   };
 }
 
@@ -260,23 +279,22 @@ std::string Case::text() const {
 }
 
 const char* exception_of(const Case& c) {
-  const bool is_arm = c.cpu.find("x86") == c.cpu.npos, per_channel = c.weights.scale_per == Per::Channel;
-  const bool is_byte = c.weights.bits() == 8, has_own_zero = c.has_zero_points() && per_channel;
+  const bool is_arm = c.cpu.find("x86") == c.cpu.npos;
+  const bool is_byte = c.weights.bits() == 8;
   if (is_arm && c.is_wide()) return "words are multiplied as floats: nothing is gained by pairs";
   if (c.cpu == "x86-64-v3" && c.is("in blocks of 17") && !c.is("weights-only") && is_byte)
     return "rows of bytes gain nothing where many share the weights";
   if (c.is("depthwise") && (c.has_zero_points() || c.weights.dtype == DType::U8))
     return "sums of windows take as long as products, whose numbers take more than a signed byte";
   // What follows is held as floats and need not be.
-  if (c.is("ConvTranspose") && (c.has_zero_points() || c.weights.dtype == DType::U8))
-    return "filters of dilated inputs, unsigned or with zero points";
-  if (c.is("MatMul transposed") && has_own_zero) return "zero points per row of a matrix that is transposed";
-  if (c.is("Gemm") && has_own_zero && (!is_byte || c.is("weights-only")))
-    return "zero points per row of a matrix that is transposed";
-  if (c.is("Conv") && has_own_zero && !is_byte && !c.is_wide())
-    return "filters of four bits with zero points per channel";
-  if (c.is("MatMul of 256") && has_own_zero && is_byte) return "few bytes with zero points per column";
-  if (c.is("embedding") && has_own_zero) return "tables with zero points per row or column";
+  const bool has_zero_points_by_channel = c.weights.zero_points == ZeroPoints::Any &&
+                                          c.weights.scale_per == Per::Channel && is_byte && !c.is_wide();
+  if (has_zero_points_by_channel && c.is("ConvTranspose"))
+    return "zeros of channels are padded by other numbers each";
+  if (has_zero_points_by_channel && c.is("MatMul of 256"))
+    return "zero points of few weights are folded as shapes are";
+  if ((c.is("LSTM") || c.is("GRU")) && c.weights.dtype == DType::U8 && !c.has_zero_points())
+    return "bytes beyond 127 in recurrent layers";
   return nullptr;
 }
 

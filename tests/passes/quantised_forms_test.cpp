@@ -2,6 +2,7 @@
 // nothing of that: weights that an object holds as floats give the same results.
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/graph/blocked_dot.h"
+#include "compiler/graph/recurrent_cells.h"
 #include "compiler/lower/lower.h"
 #include "compiler/memory/plan.h"
 #include "compiler/passes/pass.h"
@@ -60,10 +61,20 @@ Contraction contraction_of(const Instruction& i) {
   return found;
 }
 
+Contraction contraction_of(const RecurrentLayer& layer) {
+  const Type& r = layer.operands.r.type();
+  Contraction found;
+  found.products = static_cast<double>(r.num_elements()) * static_cast<double>(layer.steps().value());
+  found.multiplies = bit_width(r.dtype) <= 8 ? Multiplies::NarrowWeights : Multiplies::Floats;
+  found.text = "states by " + std::string(dtype_name(r.dtype));
+  return found;
+}
+
 void collect(const Region& region, std::vector<Contraction>& found) {
   for (const auto& i : region.instructions()) {
     if (i->is(Opcode::Dot) || i->is(Opcode::Convolution) || is_blocked_dot(*i))
       found.push_back(contraction_of(*i));
+    if (auto layer = read_recurrent(*i)) found.push_back(contraction_of(*layer));
     if (i->is(Opcode::Composite)) continue; // the body says what it means, not how it is computed
     for (int r = 0; r < i->num_regions(); ++r) collect(i->region(r), found);
   }

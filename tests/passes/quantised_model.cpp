@@ -63,18 +63,17 @@ std::string QuantisedModel::index_input(const Dims& dims) {
   return name;
 }
 
-Names QuantisedModel::ops(const std::string& type, const Names& inputs, int results) {
+Names QuantisedModel::ops(const std::string& type, const Names& inputs, int results,
+                          const AttributeList& attributes, const std::string& domain) {
   Names names;
   while (static_cast<int>(names.size()) < results) names.push_back(next());
-  graph_.nodes.push_back(node(type, inputs, names));
+  graph_.nodes.push_back(node(type, inputs, names, attributes, domain));
   return names;
 }
 
 std::string QuantisedModel::op(const std::string& type, const Names& inputs, const AttributeList& attributes,
                                const std::string& domain) {
-  std::string name = next();
-  graph_.nodes.push_back(node(type, inputs, {name}, attributes, domain));
-  return name;
+  return ops(type, inputs, 1, attributes, domain)[0];
 }
 
 std::string QuantisedModel::constant(const Message& tensor, int64_t bytes) {

@@ -46,7 +46,8 @@ public:
   std::string index_input(const Dims& dims);
   std::string op(const std::string& type, const Names& inputs, const AttributeList& attributes = {},
                  const std::string& domain = "");
-  Names ops(const std::string& type, const Names& inputs, int results);
+  Names ops(const std::string& type, const Names& inputs, int results, const AttributeList& attributes = {},
+            const std::string& domain = "");
   std::string floats(const Dims& dims); // a constant
   std::string scalar(float value);
   std::string zero_point(DType dtype, int64_t value);
