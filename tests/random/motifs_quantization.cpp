@@ -158,7 +158,8 @@ std::string integers(Growth& g, DType dtype, const Dims& dims) {
   return g.constant(literal);
 }
 
-// Integers with a scale, and maybe a zero point, for each index of a dim or one for all.
+} // namespace
+
 std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis) {
   const DType dtype = g.random.pick({DType::I8, DType::I8, DType::U8, DType::I4, DType::U4, DType::U2});
   const double step = dtype == DType::I8 || dtype == DType::U8 ? 0.0009765625 : 0.015625;
@@ -178,6 +179,8 @@ std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis) {
   return g.add("DequantizeLinear", inputs,
                is_one ? std::vector<Message>{} : std::vector<Message>{attribute("axis", axis)});
 }
+
+namespace {
 
 std::string rounded_layer(Growth& g, const std::string& x) {
   const Dims dims = g.dims(x);
@@ -297,6 +300,21 @@ std::string narrow_layer(Growth& g) {
   return y.empty() ? y : g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {y});
 }
 
+// Rows or columns of a table of integers.
+std::string narrow_table(Growth& g) {
+  const Dims dims{g.random.pick({5, 16, 40}), g.random.pick({3, 16, 32, 64})};
+  const int64_t axis = g.random.between(0, 1), extent = dims[static_cast<size_t>(axis)];
+  std::string table = g.random.chance(0.5) ? narrow_weights(g, dims[1], dims[0], true)
+                                           : dequantized_weights(g, dims, g.random.between(0, 1));
+  if (table.empty()) return "";
+  if (g.random.chance(0.3))
+    table =
+        g.add("Slice", {table, g.constant_ints({1}), g.constant_ints({extent}), g.constant_ints({1 - axis})});
+  auto literal = std::make_shared<Literal>(DType::I64, g.draw_dims(g.random.between(0, 2), 20));
+  for (int64_t i = 0; i < literal->num_elements(); ++i) literal->set_int(i, g.random.between(-2, 1));
+  return g.add("Gather", {table, g.input(literal)}, {attribute("axis", axis)});
+}
+
 std::string moved(Growth& g, const std::string& x) {
   if (x.empty()) return "";
   int64_t last = g.rank(x) - 1, dim = g.dims(x).back();
@@ -346,6 +364,7 @@ std::span<const Motif> quantization_motifs() {
       {"rounded_network", 2, rounded_network},
       {"quantized_layer", 1, quantized_layer},
       {"narrow_layer", 2, narrow_layer},
+      {"narrow_table", 1, narrow_table},
       {"narrow_values", 3, narrow_values},
   };
   return motifs;

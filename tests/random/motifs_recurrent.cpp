@@ -20,8 +20,13 @@ std::string recurrent(Growth& g) {
   const char* direction = g.random.pick({"forward", "forward", "reverse", "bidirectional"});
   int64_t directions = std::string(direction) == "bidirectional" ? 2 : 1;
   int64_t time = g.dims(x)[0], batch = g.dims(x)[1], width = g.dims(x)[2];
-  Names operands{x, g.weights(dtype, {directions, cell.gates * hidden, width}),
-                 g.weights(dtype, {directions, cell.gates * hidden, hidden})};
+  bool is_narrow = dtype == DType::F32 && g.random.chance(0.3);
+  auto weights = [&](int64_t steps) {
+    Dims dims{directions, cell.gates * hidden, steps};
+    return is_narrow ? dequantized_weights(g, dims, 1) : g.weights(dtype, dims);
+  };
+  Names operands{x, weights(width)};
+  operands.push_back(weights(hidden));
   operands.push_back(g.random.chance(0.7) ? g.weights(dtype, {directions, 2 * cell.gates * hidden})
                                           : Growth::kAbsent);
   std::string lengths = Growth::kAbsent;
