@@ -5,6 +5,8 @@
 //         i8      %d = dot %x, multiply (convert %n), broadcast(%s)   %n : i8[3072,768], %s : f32[3072]
 //         i4      %d = composite %x, %n, %s {name = blocked_dot}      %n : i4[3072,24,32], %s : bf16[3072,24]
 //
+// Weights of recurrent layers, which every step reads, become i8 with a scale for each row, but for bf16.
+//
 // A product of few rows takes as long as its weights take to come (plan/narrow_weights.h). Integers lie
 // evenly around zero and are rounded to nearest, to even between two: those of i8 by the largest weight of a
 // column; those of i4 by the scale, of a few for each block, that leaves the least squares of errors. Sums
@@ -17,6 +19,7 @@
 #include "compiler/graph/times_transposed.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/recurrent_layers.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/narrow_weights.h"
@@ -209,6 +212,33 @@ private:
   int64_t model_bytes_;
 };
 
+// Rows of [gates * h, k] that a step of so many batch entries waits for.
+bool compress_rows(GraphBuilder& builder, Value& weights, Value& scales, int64_t batch,
+                   const TargetInfo& target, int64_t model_bytes) {
+  const Literal* literal = weights ? constant_literal(weights) : nullptr;
+  if (!literal || literal->dtype() != DType::F32 ||
+      !plan::waits_for_weights(batch, weights.type(), target, model_bytes))
+    return false;
+  Columns rows(*literal, /*columns_first=*/true);
+  if (!rows.are_finite()) return false;
+  Compressed made = in_bytes(rows);
+  builder.set_location(weights.def->location());
+  weights = builder.constant(made.weights);
+  scales = builder.constant(made.scales);
+  return true;
+}
+
+bool compress_recurrent_weights(Module& module, const PassOptions& options, int64_t model_bytes) {
+  return rewrite_recurrent_layers(module, options, [&](GraphBuilder& builder, RecurrentLayer& layer) {
+    RecurrentOperands& o = layer.operands;
+    if (!layer.batch().is_constant()) return false;
+    const int64_t batch = layer.batch().value();
+    bool of_inputs = compress_rows(builder, o.w, o.w_scales, batch, *options.target, model_bytes),
+         of_states = compress_rows(builder, o.r, o.r_scales, batch, *options.target, model_bytes);
+    return of_inputs || of_states;
+  });
+}
+
 } // namespace
 
 bool compress_weights(Module& module, const PassOptions& options) {
@@ -216,7 +246,8 @@ bool compress_weights(Module& module, const PassOptions& options) {
     return false;
   int64_t bytes = 0;
   for (const auto& function : module.functions()) bytes += plan::constant_bytes(function->body());
-  bool changed = false;
+  bool changed =
+      options.weight_type != plan::WeightType::BF16 && compress_recurrent_weights(module, options, bytes);
   for_each_region(module, [&](Region& region) { changed |= Compression(region, options, bytes).run(); });
   return changed;
 }

@@ -15,7 +15,7 @@ Instruction* make(GraphBuilder& builder, const RecurrentLayer& layer) {
   return make_rnn(builder, layer.operands, layer.options);
 }
 
-bool rewrite_in(Region& region, const PassOptions& options, RecurrentRule rule) {
+bool rewrite_in(Region& region, const PassOptions& options, const RecurrentRule& rule) {
   bool changed = false;
   for (Instruction* instruction : region.snapshot()) {
     auto layer = instruction->is(Opcode::Composite) ? read_recurrent(*instruction) : std::nullopt;
@@ -33,7 +33,7 @@ bool rewrite_in(Region& region, const PassOptions& options, RecurrentRule rule) 
 
 } // namespace
 
-bool rewrite_recurrent_layers(Module& module, const PassOptions& options, RecurrentRule rule) {
+bool rewrite_recurrent_layers(Module& module, const PassOptions& options, const RecurrentRule& rule) {
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= rewrite_in(region, options, rule); });
   return changed;

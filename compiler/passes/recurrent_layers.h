@@ -4,12 +4,14 @@
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/passes/pass.h"
 
+#include <functional>
+
 namespace firn {
 
 // Changes what a layer says, and tells whether it did; what it makes goes in front of the layer.
-using RecurrentRule = bool (*)(GraphBuilder& builder, RecurrentLayer& layer);
+using RecurrentRule = std::function<bool(GraphBuilder& builder, RecurrentLayer& layer)>;
 
 // Applies the rule once to every lstm, gru and rnn. Tells whether anything changed.
-bool rewrite_recurrent_layers(Module& module, const PassOptions& options, RecurrentRule rule);
+bool rewrite_recurrent_layers(Module& module, const PassOptions& options, const RecurrentRule& rule);
 
 } // namespace firn

@@ -26,7 +26,11 @@ bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t
   if (!dot.type().is_static() || !weights.is_static() || weights.num_elements() == 0) return false;
   int64_t columns = weights.num_elements();
   for (int64_t dim : dot.attributes().ints("rhs_contract")) columns /= weights.dim(static_cast<int>(dim));
-  int64_t rows = dot.type().num_elements() / columns;
+  return waits_for_weights(dot.type().num_elements() / columns, weights, target, model_weight_bytes);
+}
+
+bool waits_for_weights(int64_t rows, const Type& weights, const TargetInfo& target,
+                       int64_t model_weight_bytes) {
   if (rows == 0 || rows > kFewRows) return false;
   double products = static_cast<double>(rows) * static_cast<double>(weights.num_elements()) /
                     (target.register_lanes(32) * target.fma_pipes);

@@ -17,5 +17,8 @@ bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInf
 // Whether a dot of few rows waits for its second operand, weights without batches, rather than for its
 // products.
 bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes);
+// The same of products of so many rows.
+bool waits_for_weights(int64_t rows, const Type& weights, const TargetInfo& target,
+                       int64_t model_weight_bytes);
 
 } // namespace firn::plan

@@ -123,7 +123,8 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
   verb.add_option(
           "--weight-type", flags.weight_type,
           "bf16, i8 or i4: hold the constant matrices of products that wait for them in fewer bits; "
-          "i8 with a scale for each column, i4 for each 32 steps of one; default: as the model has them")
+          "i8 with a scale for each column, i4 for each 32 steps of one; recurrent layers take i8 for i4 and "
+          "stay f32 for bf16; default: as the model has them")
       ->check(one_of({"bf16", "i8", "i4"}));
   verb.add_option("--weights", flags.weights,
                   "embed (default: the object holds weights as the kernels read them) or init (it holds the "
