@@ -24,8 +24,8 @@ std::span<const Motif> window_motifs();
 std::span<const Motif> normalization_motifs();
 std::span<const Motif> recurrent_motifs();
 
-// Constant integers through DequantizeLinear, with a scale, and maybe a zero point, for each index of a dim or
-// one for all.
+// Constant integers through DequantizeLinear, with a scale, and maybe a zero point, for each index of a dim
+// or one for all.
 std::string dequantized_weights(Growth& g, const Dims& dims, int64_t axis);
 std::span<const Motif> quantization_motifs();
 std::span<const Motif> in_place_motifs();
