@@ -14,13 +14,18 @@
 //
 //   %d = add (composite %x, %i, %s), (dot (reduce add %x by blocks), shifts times %s)
 //
+//   %w = multiply (convert %i), broadcast(%s)                %i : i8[64,64,1,1], constant
+//   %c = convolution %x, %w : f32[1,64,28,28]        ->      %p = convolution %x, %i {result = f32}
+//                                                            %c = multiply %p, broadcast(%s)
+//
 // A product of few rows takes as long as its weights take to come from memory: bytes come in a quarter of the
 // time, and are widened in registers; of blocks all of whose integers are those of i4, in an eighth. Sums of
 // blocks are scaled, rather than the weights. Of more rows columns are widened once for all (plan's
 // `widened`), which takes little beside the products, and the object has the few bits.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
-// - Establishes: dots read weights of bytes or less, but those that take less time in bf16.
+// - Establishes: dots read weights of bytes or less, but those that take less time in bf16, and convolutions
+//   filters of bytes, but those that Winograd's algorithm may compute.
 // - Breaks: nothing.
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/times_transposed.h"
@@ -152,7 +157,30 @@ bool bytes_suffice(const Instruction& dot) {
   return factors && std::get<DType>(*factors) == DType::I8;
 }
 
+// Filters of bytes with a scale for each channel, or one.
+Value narrow_filters(Instruction& convolution, const PassOptions& options) {
+  if (options.strict_math || convolution.type().dtype != DType::F32 || !convolution.type().is_static() ||
+      convolution.operand(0).dtype() != DType::F32 || options.bf16_products ||
+      !plan::gains_by_narrow_filters(convolution, options.optimize_size))
+    return {};
+  auto from = dequantized(convolution.operand(1));
+  if (!from || !from->scale || !constant_literal(from->integers)) return {};
+  GraphBuilder b(*convolution.parent(), &convolution);
+  b.set_location(convolution.location());
+  Value bytes = signed_bytes(b, *from);
+  if (!bytes && from->integers.dtype() == DType::I8 && !from->zero_point) bytes = from->integers;
+  auto scale = channel_value(from->scale, b);
+  if (!bytes || !scale || scale->dim > 0) return {};
+  Attributes attributes = convolution.attributes();
+  attributes.set("result", DType::F32);
+  Value product = b.op(Opcode::Convolution, {convolution.operand(0), bytes}, attributes);
+  std::vector<int64_t> dims;
+  if (scale->dim == 0) dims.push_back(1);
+  return b.op(Opcode::Multiply, {product, make_broadcast(b, scale->source, product.type(), dims)});
+}
+
 Value keep_narrow(Instruction& dot, const PassOptions& options) {
+  if (dot.is(Opcode::Convolution)) return narrow_filters(dot, options);
   if (options.strict_math || !dot.is(Opcode::Dot) || !dot.type().is_tensor() || !has_bounds(dot.type()) ||
       dot.type().dtype != DType::F32 || dot.operand(0).dtype() != DType::F32)
     return {};

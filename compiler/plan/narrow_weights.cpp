@@ -4,6 +4,8 @@
 #include "compiler/plan/cost_model.h"
 #include "compiler/target/product.h"
 
+#include <algorithm>
+
 namespace firn::plan {
 
 bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target) {
@@ -19,6 +21,19 @@ bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInf
   double scaling = 3.0 * static_cast<double>(steps) / static_cast<double>(block),
          floats = static_cast<double>(steps) * fma_facts(target, /*is_float=*/true).instructions;
   return has_few_rows || kLeastGain * (facts.instructions + scaling) < floats;
+}
+
+bool gains_by_narrow_filters(const Instruction& convolution, bool optimize_size) {
+  constexpr int64_t kLeastChannels = 16;
+  const Window& window = convolution.attributes().window();
+  const auto& dims = window.dims;
+  bool is_plain = convolution.attributes().integer("groups", 1) == 1 &&
+                  std::all_of(dims.begin(), dims.end(), [](auto& dim) { return dim.input_dilation == 1; });
+  if (!is_plain || optimize_size) return is_plain;
+  bool is_pointwise = std::all_of(dims.begin(), dims.end(), [](auto&dim) { return dim.size == 1; }),
+       is_dense = std::all_of(dims.begin(), dims.end(),
+                              [](auto&dim) { return dim.stride == 1 && dim.dilation == 1; });
+  return convolution.operand(1).dim(1) >= kLeastChannels && (is_pointwise || !is_dense);
 }
 
 bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes) {

@@ -247,6 +247,10 @@ std::vector<Form> quantised_forms() {
       {"weights-only MatMul transposed", matmul_transposed(), kFloat, kAnyWeights, kWhole, kAny,
        Multiplies::NarrowWeights},
       {"weights-only Gemm", gemm(), kFloat, kAnyWeights, kWhole, kAny, Multiplies::NarrowWeights},
+      {"weights-only Conv 1x1", conv({64, 64, 1, 1}, window(0)), kFloat, kByteWeights, kWhole, kFew,
+       Multiplies::NarrowWeights},
+      {"weights-only Conv strided", conv({64, 64, 3, 3}, window(1, 2)), kFloat, kByteWeights, kChannel, kFew,
+       Multiplies::NarrowWeights},
       {"MatMulNBits of 4 bits, 1 row", matmul_nbits(4, 1), kFloat, kFewBits, kBlocks, kNone,
        Multiplies::NarrowWeights},
       {"MatMulNBits of 4 bits, 17 rows", matmul_nbits(4, 17), kFloat, kFewBits, kBlocks, kNone,
@@ -293,6 +297,8 @@ const char* exception_of(const Case& c) {
     return "zeros of channels are padded by other numbers each";
   if (has_zero_points_by_channel && c.is("MatMul of 256"))
     return "zero points of few weights are folded as shapes are";
+  if (c.is("weights-only Conv") && c.weights.dtype == DType::U8 && !c.has_zero_points())
+    return "bytes beyond 127 beside floats";
   if ((c.is("LSTM") || c.is("GRU")) && c.weights.dtype == DType::U8 && !c.has_zero_points())
     return "bytes beyond 127 in recurrent layers";
   return nullptr;

@@ -300,6 +300,18 @@ std::string narrow_layer(Growth& g) {
   return y.empty() ? y : g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {y});
 }
 
+// Floats through filters that are quantised.
+std::string narrow_conv(Growth& g) {
+  const int64_t window = g.random.pick({1, 1, 3}), pad = window / 2, stride = g.random.between(1, 2);
+  std::string x = g.fresh(DType::F32, {g.random.between(1, 2), g.random.pick({3, 16, 24, 33}),
+                                       g.random.between(3, 8), g.random.between(3, 8)});
+  std::string w = dequantized_weights(g, {g.random.pick({5, 16, 40}), g.dims(x)[1], window, window}, 0);
+  std::string y =
+      g.add("Conv", {x, w},
+            {attribute_ints("pads", {pad, pad, pad, pad}), attribute_ints("strides", {stride, stride})});
+  return y.empty() ? y : g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {y});
+}
+
 // Rows or columns of a table of integers.
 std::string narrow_table(Growth& g) {
   const Dims dims{g.random.pick({5, 16, 40}), g.random.pick({3, 16, 32, 64})};
@@ -364,6 +376,7 @@ std::span<const Motif> quantization_motifs() {
       {"rounded_network", 2, rounded_network},
       {"quantized_layer", 1, quantized_layer},
       {"narrow_layer", 2, narrow_layer},
+      {"narrow_conv", 1, narrow_conv},
       {"narrow_table", 1, narrow_table},
       {"narrow_values", 3, narrow_values},
   };
