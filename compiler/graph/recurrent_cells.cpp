@@ -113,6 +113,8 @@ std::optional<RecurrentLayer> read_recurrent(const Instruction& composite) {
       !(o.h0.type().dims[1] == Dim(layer.hidden)) ||
       (layer.projected() && !(o.x.type().dims[2] == Dim(layer.gates * layer.hidden))))
     return std::nullopt;
+  for (Value scales : {o.w_scales, o.r_scales})
+    if (scales && scales.type().dims != std::vector{Dim(layer.gates * layer.hidden)}) return std::nullopt;
   return layer;
 }
 

@@ -4,8 +4,6 @@
 #include "compiler/plan/cost_model.h"
 #include "compiler/target/product.h"
 
-#include <algorithm>
-
 namespace firn::plan {
 
 bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target) {
@@ -25,14 +23,13 @@ bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInf
 
 bool gains_by_narrow_filters(const Instruction& convolution, bool optimize_size) {
   constexpr int64_t kLeastChannels = 16;
-  const Window& window = convolution.attributes().window();
-  const auto& dims = window.dims;
-  bool is_plain = convolution.attributes().integer("groups", 1) == 1 &&
-                  std::all_of(dims.begin(), dims.end(), [](auto& dim) { return dim.input_dilation == 1; });
+  bool is_plain = convolution.attributes().integer("groups", 1) == 1, is_pointwise = true, is_dense = true;
+  for (const WindowDim& dim : convolution.attributes().window().dims) {
+    is_plain &= dim.input_dilation == 1;
+    is_pointwise &= dim.size == 1;
+    is_dense &= dim.stride == 1 && dim.dilation == 1;
+  }
   if (!is_plain || optimize_size) return is_plain;
-  bool is_pointwise = std::all_of(dims.begin(), dims.end(), [](auto&dim) { return dim.size == 1; }),
-       is_dense = std::all_of(dims.begin(), dims.end(),
-                              [](auto&dim) { return dim.stride == 1 && dim.dilation == 1; });
   return convolution.operand(1).dim(1) >= kLeastChannels && (is_pointwise || !is_dense);
 }
 
