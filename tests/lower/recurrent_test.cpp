@@ -134,6 +134,11 @@ TEST_CASE("recurrent layers whose weights are bytes", "[lower]") {
     expect_layer({.kind = kind, .batch = 5, .narrow = true, .runs = {{4, 5}, {0, 1}, {3, 2}}});
   }
   expect_layer({.kind = "gru", .hidden = 40, .narrow = true, .options = {.linear_before_reset = true}});
+  for (int64_t steps : {1, 3})
+    expect_layer({.steps = steps,
+                  .batch = 2,
+                  .narrow = true,
+                  .cpus = {"cortex-a53", "neoverse-n1", "cortex-m4", "generic-rv64"}});
 }
 
 TEST_CASE("recurrent layers of odd sizes", "[lower]") {

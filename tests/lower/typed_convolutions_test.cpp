@@ -146,6 +146,24 @@ TEST_CASE("kernels of narrow types in few bytes of code", "[lower][typed]") {
   }
 }
 
+TEST_CASE("filters of bytes are widened beside floats", "[lower][typed]") {
+  const Types types{"f32", "i8", "f32"};
+  struct Windows {
+    std::string attributes;
+    int64_t window, out_high, out_wide;
+  };
+  for (const Windows& w : {Windows{"1x1", 1, 6, 9}, Windows{"3x3 pad 1_1x1_1 stride 2x2", 3, 3, 5},
+                           Windows{"3x3 pad 1_1x1_1", 3, 6, 9}})
+    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked})
+      for (bool constant : {true, false}) {
+        ConvolutionCase c{types, 22, 37};
+        c.attributes = w.attributes, c.window = w.window, c.out_high = w.out_high, c.out_wide = w.out_wide;
+        c.layout = layout;
+        c.constant = constant;
+        expect_convolution(c, {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4", "generic-rv64"});
+      }
+}
+
 // Phases of a transposed convolution are a convolution over all channels.
 TEST_CASE("transposed convolutions of narrow types", "[lower][typed]") {
   for (const Types& types : {kBf16, kUnlikeBytes, kSignedBytes})
