@@ -30,9 +30,8 @@ Value scales_of_rows(GraphBuilder& b, Value scale, const Type& rows) {
 bool make_narrow(GraphBuilder& b, Value& weights, Value& scales) {
   if (!weights || scales || weights.dtype() != DType::F32 || !weights.type().is_static()) return false;
   auto from = dequantized(weights);
-  if (!from || !from->scale || from->shift != 0 || !constant_literal(from->integers)) return false;
-  Value bytes = signed_bytes(b, *from);
-  if (!bytes && from->integers.dtype() == DType::I8 && !from->zero_point) bytes = from->integers;
+  if (!from || !from->scale) return false;
+  Value bytes = as_signed_bytes(b, *from);
   Value found = scales_of_rows(b, from->scale, Type::tensor(DType::F32, {weights.type().dims[0]}));
   if (!bytes || !found) return false;
   weights = bytes;

@@ -159,16 +159,15 @@ bool bytes_suffice(const Instruction& dot) {
 
 // Filters of bytes with a scale for each channel, or one.
 Value narrow_filters(Instruction& convolution, const PassOptions& options) {
-  if (options.strict_math || convolution.type().dtype != DType::F32 || !convolution.type().is_static() ||
+  if (convolution.type().dtype != DType::F32 || !convolution.type().is_static() ||
       convolution.operand(0).dtype() != DType::F32 || options.bf16_products ||
       !plan::gains_by_narrow_filters(convolution, options.optimize_size))
     return {};
   auto from = dequantized(convolution.operand(1));
-  if (!from || !from->scale || !constant_literal(from->integers)) return {};
+  if (!from || !from->scale) return {};
   GraphBuilder b(*convolution.parent(), &convolution);
   b.set_location(convolution.location());
-  Value bytes = signed_bytes(b, *from);
-  if (!bytes && from->integers.dtype() == DType::I8 && !from->zero_point) bytes = from->integers;
+  Value bytes = as_signed_bytes(b, *from);
   auto scale = channel_value(from->scale, b);
   if (!bytes || !scale || scale->dim > 0) return {};
   Attributes attributes = convolution.attributes();
@@ -179,10 +178,8 @@ Value narrow_filters(Instruction& convolution, const PassOptions& options) {
   return b.op(Opcode::Multiply, {product, make_broadcast(b, scale->source, product.type(), dims)});
 }
 
-Value keep_narrow(Instruction& dot, const PassOptions& options) {
-  if (dot.is(Opcode::Convolution)) return narrow_filters(dot, options);
-  if (options.strict_math || !dot.is(Opcode::Dot) || !dot.type().is_tensor() || !has_bounds(dot.type()) ||
-      dot.type().dtype != DType::F32 || dot.operand(0).dtype() != DType::F32)
+Value narrow_columns(Instruction& dot, const PassOptions& options) {
+  if (!has_bounds(dot.type()) || dot.type().dtype != DType::F32 || dot.operand(0).dtype() != DType::F32)
     return {};
   Value x = dot.operand(0);
   const Attributes& attributes = dot.attributes();
@@ -204,6 +201,12 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
       plan::gains_by_byte_rows(integers, few_rows, *options.target))
     return by_blocks(builder, x, *weights, integers.dtype);
   return by_blocks(builder, x, *weights, is_short ? DType::I4 : DType::I8);
+}
+
+Value keep_narrow(Instruction& instruction, const PassOptions& options) {
+  if (options.strict_math || !instruction.type().is_tensor()) return {};
+  if (instruction.is(Opcode::Convolution)) return narrow_filters(instruction, options);
+  return instruction.is(Opcode::Dot) ? narrow_columns(instruction, options) : Value{};
 }
 
 } // namespace

@@ -101,6 +101,11 @@ Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
   return builder.constant(std::move(made));
 }
 
+Value as_signed_bytes(GraphBuilder& builder, const Dequantized& value) {
+  bool are_such = constant_literal(value.integers) && is_plain_i8(value);
+  return are_such ? value.integers : signed_bytes(builder, value);
+}
+
 bool are_signed_bytes(const Dequantized& value) {
   return is_plain_i8(value) || in_signed_bytes(value);
 }

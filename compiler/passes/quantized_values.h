@@ -29,7 +29,9 @@ LiteralRef known_numbers(Value value);
 // Constant integers less their zero point, as signed bytes that have none; null: they are such, or bytes do
 // not have what that gives.
 Value signed_bytes(GraphBuilder& builder, const Dequantized& value);
-// Whether constants are such bytes, or can be.
+// The same, or those that are such already; null: there are none.
+Value as_signed_bytes(GraphBuilder& builder, const Dequantized& value);
+// Whether the integers are such bytes, or constants that can be.
 bool are_signed_bytes(const Dequantized& value);
 // i8 that are u8 `shift` above them, or u16 that are i16 so far below them, of which `shift` is the negative.
 struct Shifted {
