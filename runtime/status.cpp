@@ -59,6 +59,8 @@ extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT
   case FIRN_STATUS_OUT_OF_RANGE: return out_of_range((status >> 8) & 0xff);
   case FIRN_STATUS_CUSTOM_OP: return "an operator that the program computes itself failed";
   case FIRN_STATUS_NO_WEIGHTS: return "the model embeds no weights and none were bound";
+  case FIRN_STATUS_WEIGHTS_UNFIT:
+    return "the raw weights differ from the object's own in tensors that its code depends on";
   case FIRN_STATUS_NO_TILES: return "the operating system grants the process no AMX registers";
   default: return "unknown status";
   }

@@ -71,9 +71,6 @@ public:
   class Weights : public firn::Weights {
   public:
     {{WEIGHT_SOURCES}}
-    FIRN_HIDDEN static Weights bound(firn::ConstByteSpan packed) noexcept {
-      return Weights(packed.data(), packed.size());
-    }
 
   private:
     friend class {{CLASS}};

@@ -116,7 +116,8 @@ void add_weight_slots(Slots& slots, const ModelDescription& model) {
   };
   slots["WEIGHT_MACROS"] = is_raw ? macro("WEIGHTS_SIZE", model.prepared_weight_bytes()) + "\n" +
                                         macro("RAW_WEIGHTS_SIZE", *model.raw_weight_bytes)
-                                  : "";
+                                  : "#define " + slots["MACRO"] + "_WEIGHTS_HASH " +
+                                        hex_text(model.weights_hash.value_or(0)) + "u";
   slots["WEIGHTS_NOTE"] = in_place ? "// The weights may be NULL: the model reads the object's own."
                           : is_raw ? "// The weights are those that " + slots["PREFIX"] + "_prepare() made."
                                    : "";

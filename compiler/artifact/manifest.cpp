@@ -1,6 +1,7 @@
 // Writes the manifest with a small printer that places commas and indentation.
 #include "compiler/artifact/manifest.h"
 
+#include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
 #include "compiler/support/utf8.h"
@@ -152,6 +153,7 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.value("arena_alignment", model.arena_alignment);
   json.value("arena_lower_bound", model.arena_lower_bound);
   json.value("weight_bytes", model.weight_bytes);
+  if (model.weights_hash) json.value("weights_hash", hex_text(*model.weights_hash));
   if (model.raw_weight_bytes) {
     json.value("raw_weight_bytes", *model.raw_weight_bytes);
     json.value("prepared_weight_bytes", model.prepared_weight_bytes());
@@ -162,6 +164,18 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.value("parameters", model.parameters);
   json.value("flops", model.flops);
   json.close('}');
+}
+
+// What prepare() is given, in order, and what of it has to be as it is.
+void print_raw_weights(JsonPrinter& json, const ModelDescription& model) {
+  if (!model.raw_weight_bytes) return;
+  json.objects("raw_weights", model.raw_weights, [&](const RawWeights& tensor) {
+    json.value("name", std::string_view(tensor.name));
+    json.value("type", std::string_view(tensor.type));
+    json.value("offset", tensor.offset);
+    json.value("bytes", tensor.bytes);
+    json.raw("may_change", tensor.may_change ? "true" : "false");
+  });
 }
 
 void print_kernels(JsonPrinter& json, const ModelDescription& model) {
@@ -221,6 +235,7 @@ std::string write_manifest(const ModelDescription& model) {
   print_tensors(json, "outputs", model.outputs);
   print_tensors(json, "states", model.states);
   print_sizes(json, model);
+  print_raw_weights(json, model);
   print_kernels(json, model);
   json.close('}');
   return json.take();

@@ -80,6 +80,14 @@ struct HotDescription {
 // Indices that are known only at run time: those out of range are clamped, or end the run with a status.
 enum class Indices : uint8_t { None, Clamped, Checked };
 
+// A tensor of the weights that a program prepares.
+struct RawWeights {
+  std::string name; // of the model's tensor
+  std::string type; // "f32[64,3,7,7]", signs of integers aside
+  int64_t offset = 0, bytes = 0;
+  bool may_change = false; // prepare() takes other values; if not, the code depends on these
+};
+
 struct ModelDescription {
   std::string model_name;  // of the graph, or the file's stem
   std::string source_file; // as given; only its last component is printed
@@ -98,8 +106,11 @@ struct ModelDescription {
   bool raw_in_place = false; // the raw weights are what run() reads: there is nothing to prepare
   int64_t embedded_weight_bytes() const { return raw_weight_bytes.value_or(weight_bytes); }
   // Of the memory that weights are prepared in.
-  int64_t prepared_weight_bytes() const { return raw_weight_bytes && !raw_in_place ? weight_bytes : 0; }
-  int64_t code_bytes = 0; // machine code and its own constants
+  int64_t prepared_weight_bytes() const { return raw_weight_bytes && !raw_in_place ? prepared_bytes : 0; }
+  int64_t prepared_bytes = 0;           // packed weights, and what is computed on the way to them
+  std::vector<RawWeights> raw_weights;  // what the object embeds in their place, by offset
+  std::optional<uint64_t> weights_hash; // of what the object embeds; nothing: it is not written yet
+  int64_t code_bytes = 0;               // machine code and its own constants
   int64_t object_bytes = 0;
   int64_t stack_bytes = 0;
   int64_t parameters = 0;

@@ -8,6 +8,7 @@
 #include "compiler/codegen/module_emitter.h"
 #include "compiler/codegen/object_file.h"
 #include "compiler/codegen/run_guarded.h"
+#include "compiler/kernel/weights_hash.h"
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Verifier.h>
@@ -224,9 +225,17 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();
   const std::string weights = weights_section(options);
-  auto size = elf ? write_elf(object, outputs, path, weights, embedded) : write_plain(object, outputs, path);
-  if (!size) return size.error();
-  facts->object_bytes = *size;
+  if (!elf) {
+    auto bytes = write_plain(object, outputs, path);
+    if (!bytes) return bytes.error();
+    facts->object_bytes = *bytes;
+    facts->weights_hash = kernel::hash_weights(embedded);
+    return facts;
+  }
+  auto written = write_elf(object, outputs, path, weights, embedded);
+  if (!written) return written.error();
+  facts->object_bytes = written->bytes;
+  facts->weights_hash = written->weights_hash;
   return facts;
 }
 

@@ -73,6 +73,7 @@ struct ObjectFacts {
   int64_t text_bytes = 0;   // machine code
   int64_t rodata_bytes = 0; // constants of the code itself, weights excluded
   int64_t object_bytes = 0;
+  uint64_t weights_hash = 0;                                      // of the constants that the object holds
   int64_t stack_bytes = 0;                                        // deepest frame of entry plus kernel
   std::vector<std::pair<std::string, int64_t>> kernel_text_bytes; // by kernel name
   std::vector<int64_t> hot_text_bytes;        // of kernels that each of CodegenOptions::hot shares with none

@@ -2,6 +2,8 @@
 // pointed at the weights, which are appended, and the section headers move behind them.
 #include "compiler/codegen/elf_file.h"
 
+#include "compiler/kernel/weights_hash.h"
+
 #include <elf.h>
 
 #include <algorithm>
@@ -74,32 +76,27 @@ private:
   int error_ = 0;
 };
 
-// Streams the constants in the order of their offsets, one at a time in memory.
-void write_weights(OutputFile& file, const kernel::Program& program) {
-  std::vector<const kernel::Constant*> order;
-  for (const kernel::Constant& constant : program.constants) order.push_back(&constant);
-  auto buffer = [&](const kernel::Constant* c) -> const kernel::Buffer& {
-    return program.buffers[static_cast<size_t>(c->buffer)];
-  };
-  std::stable_sort(order.begin(), order.end(), [&](const kernel::Constant* a, const kernel::Constant* b) {
-    return buffer(a).offset < buffer(b).offset;
-  });
+// Streams the constants in the order of their offsets, one at a time in memory. Returns their hash.
+uint64_t write_weights(OutputFile& file, const kernel::Program& program) {
   int64_t start = file.at();
-  for (const kernel::Constant* constant : order) {
-    const kernel::Buffer& memory = buffer(constant);
+  kernel::WeightsHash hash;
+  for (const kernel::Constant* constant : kernel::constants_by_offset(program)) {
+    const kernel::Buffer& memory = program.buffers[static_cast<size_t>(constant->buffer)];
     FIRN_CHECK(memory.offset >= file.at() - start, "constants overlap at '" + memory.name + "'");
     file.pad_to(start + memory.offset);
     auto bytes = std::make_unique<std::byte[]>(static_cast<size_t>(memory.bytes));
     kernel::write_constant(*constant, std::span(bytes.get(), static_cast<size_t>(memory.bytes)));
     file.write(bytes.get(), static_cast<size_t>(memory.bytes));
+    hash.add(memory.offset, {bytes.get(), static_cast<size_t>(memory.bytes)});
   }
   FIRN_CHECK(file.at() - start <= program.weight_bytes, "constants exceed the size of the weights");
   file.pad_to(start + program.weight_bytes);
+  return hash.finish(program.weight_bytes);
 }
 
 template <class Elf>
-Expected<int64_t> write(std::span<const char> object, int descriptor, const std::string& weights,
-                        const kernel::Program& program) {
+Expected<WrittenElf> write(std::span<const char> object, int descriptor, const std::string& weights,
+                           const kernel::Program& program) {
   View<Elf> view(object);
   OutputFile file(descriptor);
   auto align = [](int64_t n, int64_t alignment) { return (n + alignment - 1) / alignment * alignment; };
@@ -117,22 +114,23 @@ Expected<int64_t> write(std::span<const char> object, int descriptor, const std:
   view.header.e_shoff = static_cast<decltype(view.header.e_shoff)>(align(weights_at + weights_size, 8));
   file.write(&view.header, sizeof view.header);
   file.write(object.data() + sizeof view.header, static_cast<size_t>(body_end) - sizeof view.header);
+  uint64_t weights_hash = kernel::WeightsHash().finish(0);
   if (weights_size > 0) {
     file.pad_to(weights_at);
-    write_weights(file, program);
+    weights_hash = write_weights(file, program);
   }
   file.pad_to(static_cast<int64_t>(view.header.e_shoff));
   file.write(view.sections.data(), view.sections.size() * sizeof view.sections[0]);
-  int64_t size = file.at();
+  WrittenElf written{file.at(), weights_hash};
   if (int error = file.close(); error != 0)
     return usage_error(std::string("cannot write the object: ") + std::strerror(error));
-  return size;
+  return written;
 }
 
 } // namespace
 
-Expected<int64_t> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
-                            const std::string& weights, const kernel::Program& program) {
+Expected<WrittenElf> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
+                               const std::string& weights, const kernel::Program& program) {
   auto file = outputs.stage(path);
   if (!file) return file.error();
   return object[EI_CLASS] == ELFCLASS64 ? write<Elf64>(object, *file, weights, program)

@@ -9,9 +9,14 @@
 
 namespace firn::codegen {
 
+struct WrittenElf {
+  int64_t bytes = 0;
+  uint64_t weights_hash = 0; // kernel/weights_hash.h
+};
+
 // Writes `object` to `path` as one of `outputs`; the section named `weights` gets the program's constants
 // instead of its placeholder.
-Expected<int64_t> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
-                            const std::string& weights, const kernel::Program& program);
+Expected<WrittenElf> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
+                               const std::string& weights, const kernel::Program& program);
 
 } // namespace firn::codegen

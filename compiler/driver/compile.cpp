@@ -98,8 +98,15 @@ Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
   serial.schedules = nullptr;
   serial.threads = 1;
   serial.check_indices = false; // Firn's own are in range
+  PipelineRun passes;
+  passes.options.target = &serial.target;
+  passes.options.winograd = plan::Winograd::Off;
+  if (Result done = run_passes(*c.prepare_module, kPreparingPasses, passes); !done) return done;
   auto prepare = lower::lower_module(*c.prepare_module, serial);
   if (!prepare) return prepare.error();
+  const Function& function = c.prepare_module->main();
+  memory::plan_arena(*prepare, {std::vector<bool>(function.body().parameters().size(), true),
+                                std::vector<bool>(function.body().results().size(), true)});
   kernel::bind_prepare(*prepare, lower::prepare_sources(c.program), c.program);
   memory::place_constants(*prepare);
   c.prepare = std::move(*prepare);
@@ -172,7 +179,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
     if (Result added = add_variant(options, lowering, std::move((*cpus)[i]), (*plans)[i], c); !added)
       return failed(added.error());
   if (Result added = add_hot_programs(options, lowering, *plans, c); !added) return failed(added.error());
-  bool prepares = options.weights == Weights::Init && kernel::needs_preparing(c.program);
+  bool prepares = options.weights == Weights::Init && lower::needs_preparing(c.program);
   if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);
   if (prepares)
     if (Result done = lower_prepare(c, lowering); !done) return failed(done.error());

@@ -48,7 +48,8 @@ std::string weights_text(const artifact::ModelDescription& d) {
   std::string packed = scaled(static_cast<double>(d.weight_bytes), "B");
   if (!d.raw_weight_bytes) return "weights " + packed;
   if (d.raw_in_place) return "weights " + packed + ", read in place";
-  return "raw weights " + scaled(static_cast<double>(*d.raw_weight_bytes), "B") + ", prepared " + packed;
+  return "raw weights " + scaled(static_cast<double>(*d.raw_weight_bytes), "B") + ", prepared " +
+         scaled(static_cast<double>(d.prepared_weight_bytes()), "B");
 }
 
 // How many convolutions use Winograd's algorithm, what their filters cost, and how to have it otherwise;

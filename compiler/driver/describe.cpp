@@ -6,6 +6,7 @@
 #include "compiler/driver/describe_dims.h"
 #include "compiler/driver/version.h"
 #include "compiler/graph/computed_indices.h"
+#include "compiler/lower/constant_source.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/target/cpu_table.h"
@@ -26,6 +27,13 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 std::string public_name(const std::vector<std::string>& names, size_t i, const char* fallback) {
   return i < names.size() ? names[i] : fallback + std::to_string(i);
+}
+
+// "f32[64,3,7,7]": what bytes of raw weights are, signs of integers aside.
+std::string type_text(const kernel::ConstantSource& source) {
+  std::string text(kernel::scalar_name(source.element));
+  for (size_t i = 0; i < source.dims.size(); ++i) text += (i ? "," : "[") + std::to_string(source.dims[i]);
+  return text + (source.dims.empty() ? "" : "]");
 }
 
 const kernel::Buffer* io_buffer(const kernel::Program& program, kernel::Space space, size_t index) {
@@ -225,6 +233,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
     d.peak_buffers.push_back(contributor(c.program.buffers[static_cast<size_t>(number)]));
   if (options.weights == Weights::Init) {
     d.raw_in_place = !c.prepare;
+    d.prepared_bytes = c.prepare ? c.prepare->arena_bytes : 0;
     d.raw_weight_bytes = c.prepare ? c.prepare->weight_bytes : c.program.weight_bytes;
   }
   d.parameters = c.facts.parameters;
@@ -249,7 +258,13 @@ Result describe(const CompileOptions& options, Compilation& c) {
   for (const kernel::Constant& constant : embedded.constants) {
     const kernel::Buffer& buffer = embedded.buffers[static_cast<size_t>(constant.buffer)];
     d.weights.push_back({buffer.name, buffer.bytes});
+    bool may_change = lower::refittable_literal(constant.source) != nullptr;
+    if (d.raw_weight_bytes)
+      d.raw_weights.push_back(
+          {constant.source.name, type_text(constant.source), buffer.offset, buffer.bytes, may_change});
   }
+  std::sort(d.raw_weights.begin(), d.raw_weights.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
   return {};
 }
 
@@ -266,6 +281,7 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
 
 void describe_object(Compilation& c) {
   c.description.code_bytes = c.object.text_bytes + c.object.rodata_bytes;
+  c.description.weights_hash = c.object.weights_hash;
   c.description.object_bytes = c.object.object_bytes;
   c.description.stack_bytes = c.object.stack_bytes;
   for (size_t i = 0; i < c.object.hot_text_bytes.size(); ++i)

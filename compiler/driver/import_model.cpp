@@ -43,6 +43,16 @@ Result count_constants(const Region& region, onnx::ModelFacts& facts) {
   return {};
 }
 
+// Programs may be given other values of the constants (onnx::ImportOptions::constant).
+void make_refittable(const Region& region) {
+  onnx::ImportOptions import;
+  import.refittable_constants = true;
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->literal()) instruction->set_literal(import.constant(instruction->literal()));
+    for (int i = 0; i < instruction->num_regions(); ++i) make_refittable(instruction->region(i));
+  }
+}
+
 // Inputs have the extents that the object is compiled for, or such as a program sets.
 Result check_inputs(const Function& main) {
   for (const Instruction* parameter : main.body().parameters()) {
@@ -92,6 +102,8 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
     if (Result fits = check_inputs(*main); !fits) return fits.error();
   name_inputs(*main);
   imported->dims = varying_dims(*main);
+  if (options.weights == Weights::Init)
+    for (const auto& function : imported->module->functions()) make_refittable(function->body());
   onnx::ModelFacts& facts = imported->facts;
   facts.graph_name = imported->module->name();
   facts.sha256 = std::move(graph->sha256);
@@ -115,7 +127,9 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
   if (options.emit != Emit::Graph)
     if (Result bound = onnx::check_dims_bound(options.model, options.import); !bound)
       return failed(bound.error());
-  return onnx::import_onnx(options.model, options.import, diagnostics);
+  onnx::ImportOptions import = options.import;
+  import.refittable_constants = options.weights == Weights::Init;
+  return onnx::import_onnx(options.model, import, diagnostics);
 }
 
 } // namespace firn::driver

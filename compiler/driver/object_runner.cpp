@@ -225,20 +225,44 @@ Result ObjectRunner::load() {
 // Weights that the object does not hold as they are are prepared.
 void ObjectRunner::bind_weights(bool copied) {
   if (!compilation_->prepare && !copied) return;
-  std::byte* bound = memory_->allocate(compilation_->program.weight_bytes, kArenaAlignment);
-  if (compilation_->prepare) {
-    auto prepare = reinterpret_cast<int (*)(const void*)>(
-        ::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
-    FIRN_CHECK(prepare, "the object lacks its prepare function");
-    firn_rt2_call call{};
-    call.size = sizeof call;
-    call.arena = reinterpret_cast<unsigned char*>(bound);
-    call.weights = weights_;
-    prepare(&call);
-  } else {
-    std::copy_n(weights_, compilation_->program.weight_bytes, reinterpret_cast<unsigned char*>(bound));
-  }
+  const int64_t bytes =
+      compilation_->prepare ? compilation_->prepare->arena_bytes : compilation_->program.weight_bytes;
+  std::byte* bound = memory_->allocate(bytes, kArenaAlignment);
+  const unsigned char* raw = weights_;
+  prepared_ = bound;
   weights_ = reinterpret_cast<const unsigned char*>(bound);
+  if (compilation_->prepare)
+    prepare(raw);
+  else
+    std::copy_n(raw, bytes, reinterpret_cast<unsigned char*>(bound));
+}
+
+void ObjectRunner::prepare(const unsigned char* raw) {
+  auto function =
+      reinterpret_cast<int (*)(const void*)>(::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
+  FIRN_CHECK(function, "the object lacks its prepare function");
+  firn_rt2_call call{};
+  call.size = sizeof call;
+  call.arena = reinterpret_cast<unsigned char*>(prepared_);
+  call.weights = raw;
+  function(&call);
+}
+
+Result ObjectRunner::refit(std::span<const std::byte> raw) {
+  const artifact::ModelDescription& d = compilation_->description;
+  FIRN_CHECK(d.raw_weight_bytes && static_cast<int64_t>(raw.size()) == *d.raw_weight_bytes && prepared_,
+             "refitting an object that holds packed weights");
+  auto own = reinterpret_cast<const std::byte* (*)()>(
+      ::dlsym(library_, compilation_->codegen.weights_symbol.c_str()))();
+  for (const artifact::RawWeights& tensor : d.raw_weights)
+    if (!tensor.may_change &&
+        std::memcmp(raw.data() + tensor.offset, own + tensor.offset, static_cast<size_t>(tensor.bytes)) != 0)
+      return usage_error(firn_rt2_status_message(FIRN_STATUS_WEIGHTS_UNFIT));
+  if (compilation_->prepare)
+    prepare(reinterpret_cast<const unsigned char*>(raw.data()));
+  else
+    std::copy(raw.begin(), raw.end(), prepared_);
+  return {};
 }
 
 void ObjectRunner::bind_tensors() {

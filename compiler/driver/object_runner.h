@@ -40,6 +40,9 @@ public:
   // makes use of. The executor outlives the runner.
   void lend(const firn_executor* executor) { executor_ = executor; }
   const firn_executor* executor() const { return executor_; }
+  // Prepares other weights than the object's own, of an object that is compiled with Weights::Init; raw ones as
+  // the description lays them out. An error where the code depends on others, as Weights::prepare() has it.
+  Result refit(std::span<const std::byte> raw);
   // States back to their first values, which they have after create().
   void reset();
   // For code generated with CodegenOptions::profile: the cycle counter before the first top-level step of the
@@ -56,6 +59,7 @@ private:
   Result check_input(size_t parameter, const LiteralRef& input) const;
   Result load();
   void bind_weights(bool copied);
+  void prepare(const unsigned char* raw);
   void bind_tensors();
   Compilation* compilation_ = nullptr;
   void* library_ = nullptr; // of a twin null: the other closes it
@@ -64,6 +68,7 @@ private:
   RunnerMemory* memory_ = nullptr;
   std::byte* arena_ = nullptr;
   const unsigned char* weights_ = nullptr;
+  std::byte* prepared_ = nullptr; // where weights_ are, if they are not the object's own
   std::vector<Slot> parameters_, results_;
   std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;

@@ -37,7 +37,7 @@ std::string count_table(const std::vector<TensorDescription>& outputs) {
 // What the worker needs to know of weights that have to be prepared.
 std::string prepare_facts(const Compilation& c) {
   if (!c.prepare) return "";
-  return "constexpr std::size_t kWeightBytes = " + std::to_string(c.description.weight_bytes) +
+  return "constexpr std::size_t kWeightBytes = " + std::to_string(c.description.prepared_weight_bytes()) +
          ";\nextern \"C\" std::int32_t " + c.codegen.prepare_symbol +
          "(const firn_rt2_call*);\n#define FIRN_PREPARE_SYMBOL " + c.codegen.prepare_symbol + "\n";
 }

@@ -7,6 +7,7 @@
 #include "compiler/artifact/report.h"
 #include "compiler/driver/describe.h"
 #include "compiler/graph/text.h"
+#include "compiler/kernel/weights_hash.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/standard_output.h"
 
@@ -50,7 +51,9 @@ Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
   case Emit::Kernel: return kernel_text(c);
   case Emit::Llvm: return codegen::emit_llvm_text(c.program, c.codegen);
   case Emit::Assembly: return codegen::emit_assembly(c.program, c.codegen);
-  case Emit::Header: return artifact::write_header(c.description);
+  case Emit::Header:
+    c.description.weights_hash = kernel::hash_weights(c.prepare ? *c.prepare : c.program);
+    return artifact::write_header(c.description);
   case Emit::Manifest: return artifact::write_manifest(c.description);
   case Emit::Object: break;
   }

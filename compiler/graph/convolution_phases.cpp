@@ -1,6 +1,8 @@
 // Phases of transposed convolutions: their geometry and their filters.
 #include "compiler/graph/convolution_phases.h"
 
+#include "compiler/graph/derivation.h"
+
 #include <algorithm>
 
 namespace firn {
@@ -47,18 +49,13 @@ Window ConvolutionPhases::window() const {
   return window;
 }
 
-LiteralRef ConvolutionPhases::filters(const Literal& filter) const {
-  int64_t images = filter.dims()[0] * filter.dims()[1], taps = 1, size = 1;
-  std::vector<int64_t> result_dims{filter.dims()[0] * count, filter.dims()[1]};
+std::vector<int64_t> ConvolutionPhases::sources(const std::vector<int64_t>& filter_dims) const {
+  int64_t images = filter_dims[0] * filter_dims[1], taps = 1, size = 1;
   for (const PhaseDim& dim : dims) {
-    result_dims.push_back(dim.taps);
     taps *= dim.taps;
     size *= dim.size;
   }
-  size_t bytes = static_cast<size_t>(bit_width(filter.dtype())) / 8;
-  auto result = std::make_shared<Literal>(filter.dtype(), result_dims);
-  const std::byte* from = filter.bytes().data();
-  std::byte* to = result->mutable_bytes().data();
+  std::vector<int64_t> from(static_cast<size_t>(count * images * taps), -1);
   for (int64_t phase = 0; phase < count; ++phase)
     for (int64_t tap = 0; tap < taps; ++tap) {
       int64_t element = 0, stride = 1, phase_rest = phase, tap_rest = tap;
@@ -73,10 +70,43 @@ LiteralRef ConvolutionPhases::filters(const Literal& filter) const {
         tap_rest /= dim.taps;
       }
       for (int64_t image = 0; image < images && inside; ++image)
-        std::memcpy(to + static_cast<size_t>((phase * images + image) * taps + tap) * bytes,
-                    from + static_cast<size_t>(image * size + element) * bytes, bytes);
+        from[static_cast<size_t>((phase * images + image) * taps + tap)] = image * size + element;
     }
-  return result;
+  return from;
+}
+
+LiteralRef ConvolutionPhases::filters(const Instruction& filter) const {
+  const LiteralRef whole = Literal::plain(filter.literal());
+  std::vector<int64_t> result_dims{whole->dims()[0] * count, whole->dims()[1]};
+  for (const PhaseDim& dim : dims) result_dims.push_back(dim.taps);
+  std::vector<int64_t> from = sources(whole->dims());
+  auto result = std::make_shared<Literal>(whole->dtype(), result_dims);
+  const size_t bytes = static_cast<size_t>(bit_width(whole->dtype())) / 8;
+  std::byte* to = result->mutable_bytes().data();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] >= 0)
+      std::memcpy(to + i * bytes, whole->bytes().data() + static_cast<size_t>(from[i]) * bytes, bytes);
+  return derived_from(filter, result, [&](GraphBuilder& b, Value source) { return phases_of(b, source); });
+}
+
+// The window's elements, with zeros up to whole taps, lie by tap and, the last one first, by phase.
+Value ConvolutionPhases::phases_of(GraphBuilder& b, Value source) const {
+  std::vector<int64_t> low(dims.size() + 2, 0), high{0, 0}, reversed, order, behind{0, 1};
+  std::vector<Dim> apart{source.type().dims[0], source.type().dims[1]},
+      together{Dim(source.dim(0) * count), source.type().dims[1]};
+  for (const PhaseDim& dim : dims) {
+    high.push_back(dim.taps * dim.phases - dim.size);
+    auto place = static_cast<int64_t>(apart.size());
+    behind.push_back(place);
+    reversed.push_back(place + 1);
+    order.push_back(place + 1);
+    apart.insert(apart.end(), {Dim(dim.taps), Dim(dim.phases)});
+    together.emplace_back(dim.taps);
+  }
+  order.insert(order.end(), behind.begin(), behind.end());
+  Value whole = b.pad(source, b.scalar(source.dtype(), 0), low, high);
+  Value by_phase = b.op(Opcode::Reverse, {b.reshape(whole, apart)}, {{"dims", reversed}});
+  return b.reshape(b.transpose(by_phase, order), together);
 }
 
 } // namespace firn

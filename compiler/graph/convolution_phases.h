@@ -6,7 +6,7 @@
 // with a window of ceil(size / s) taps. Where the window's size is no multiple of s, some taps are zeros.
 #pragma once
 
-#include "compiler/graph/module.h"
+#include "compiler/graph/builder.h"
 
 #include <optional>
 #include <vector>
@@ -34,8 +34,15 @@ struct ConvolutionPhases {
   // nothing else is out of the ordinary.
   static std::optional<ConvolutionPhases> of(const Instruction& convolution);
   Window window() const;
-  // The filter of every phase: number `phase * filters + filter`, its channels and taps as before.
-  LiteralRef filters(const Literal& filter) const;
+  // The filters of every phase, of a constant: number `phase * filters + filter`, its channels and taps as
+  // before.
+  LiteralRef filters(const Instruction& filter) const;
+
+private:
+  // Where elements of all phases' filters lie in the filter of the whole window; -1: nowhere, they are zeros.
+  std::vector<int64_t> sources(const std::vector<int64_t>& filter_dims) const;
+  // The filters of every phase as a computation.
+  Value phases_of(GraphBuilder& builder, Value filter) const;
 };
 
 } // namespace firn

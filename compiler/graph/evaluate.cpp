@@ -270,7 +270,7 @@ Expected<Values> Interpreter::dispatch(const OpCall& call) {
   case Opcode::Constant:
     if (!call.instruction().literal() || call.instruction().literal()->is_opaque())
       return call.fail("constant without its bytes");
-    return one(call.instruction().literal());
+    return one(Literal::plain(call.instruction().literal()));
   case Opcode::Gather:
   case Opcode::GatherElements:
   case Opcode::GatherND: return evaluate_gather(call);

@@ -1,6 +1,7 @@
 // Constant tensors: storage and element access.
 #include "compiler/graph/literal.h"
 
+#include "compiler/graph/derivation.h"
 #include "compiler/support/sha256.h"
 
 #include <algorithm>
@@ -112,7 +113,27 @@ LiteralRef Literal::of_i64(const std::vector<int64_t>& values) {
   return of(DType::I64, {static_cast<int64_t>(values.size())}, values);
 }
 
+bool Literal::values_may_be_used() const {
+  if (fixed_ || !refittable_) return true;
+  if (!derivation_) return false;
+  const std::vector<LiteralRef>& operands = derivation_->operands;
+  return std::all_of(operands.begin(), operands.end(),
+                     [](const LiteralRef& operand) { return operand->values_may_be_used(); });
+}
+
+void Literal::fix_values() const {
+  if (fixed_ || !refittable_) return;
+  fixed_ = true;
+  if (derivation_)
+    for (const LiteralRef& operand : derivation_->operands) operand->fix_values();
+}
+
 std::span<const std::byte> Literal::bytes() const {
+  fix_values();
+  return plain_bytes();
+}
+
+std::span<const std::byte> Literal::plain_bytes() const {
   FIRN_CHECK(!opaque_, "reading an opaque literal");
   return keep_alive_ ? shared_ : std::span<const std::byte>(owned_);
 }
@@ -222,7 +243,7 @@ std::vector<int64_t> Literal::to_ints() const {
 }
 
 bool Literal::is_splat() const {
-  if (opaque_) return false;
+  if (opaque_ || !values_may_be_used()) return false;
   if (dtype_ == DType::String) {
     for (const std::string& value : strings_)
       if (value != strings_[0]) return false;
@@ -245,29 +266,50 @@ const std::string& Literal::hash() const {
     if (dtype_ == DType::String) {
       for (const std::string& value : strings_) content += std::to_string(value.size()) + ":" + value;
     } else {
-      content += sha256_hex(bytes());
+      content += sha256_hex(plain_bytes());
     }
     hash_ = sha256_hex(std::as_bytes(std::span(content))).substr(0, 16);
   }
   return hash_;
 }
 
-LiteralRef Literal::reshaped(const LiteralRef& literal, std::vector<int64_t> dims) {
-  FIRN_CHECK(product(dims) == literal->num_elements_, "reshaped literal with another element count");
+std::shared_ptr<Literal> Literal::sharing(const LiteralRef& literal) {
   auto result = std::shared_ptr<Literal>(new Literal);
   result->dtype_ = literal->dtype_;
-  result->dims_ = std::move(dims);
+  result->dims_ = literal->dims_;
   result->num_elements_ = literal->num_elements_;
-  if (literal->opaque_) {
-    result->opaque_ = true;
-    result->hash_ = literal->hash_ + "r";
-    return result;
-  }
+  result->opaque_ = literal->opaque_;
+  result->hash_ = literal->hash_;
   result->strings_ = literal->strings_;
-  if (literal->dtype_ != DType::String) {
-    result->shared_ = literal->bytes();
-    result->keep_alive_ = literal;
-  }
+  if (literal->opaque_ || literal->dtype_ == DType::String) return result;
+  result->shared_ = literal->plain_bytes();
+  result->keep_alive_ = literal;
+  return result;
+}
+
+LiteralRef Literal::refittable(const LiteralRef& literal) {
+  auto result = sharing(literal);
+  result->refittable_ = !literal->opaque_ && literal->dtype_ != DType::String;
+  return result;
+}
+
+LiteralRef Literal::derived(const LiteralRef& values, std::shared_ptr<const Derivation> derivation) {
+  auto result = sharing(values);
+  result->refittable_ = true;
+  result->derivation_ = std::move(derivation);
+  return result;
+}
+
+LiteralRef Literal::plain(const LiteralRef& literal) {
+  return literal->refittable_ ? sharing(literal) : literal;
+}
+
+LiteralRef Literal::reshaped(const LiteralRef& literal, std::vector<int64_t> dims) {
+  FIRN_CHECK(product(dims) == literal->num_elements_, "reshaped literal with another element count");
+  literal->fix_values();
+  auto result = sharing(literal);
+  result->dims_ = std::move(dims);
+  result->hash_ = literal->opaque_ ? literal->hash_ + "r" : "";
   return result;
 }
 

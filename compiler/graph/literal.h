@@ -13,6 +13,7 @@ namespace firn {
 
 class Literal;
 using LiteralRef = std::shared_ptr<const Literal>;
+struct Derivation;
 
 class Literal {
 public:
@@ -25,6 +26,16 @@ public:
   static LiteralRef strings(std::vector<int64_t> dims, std::vector<std::string> values);
   // One element repeated: all elements are `value` converted to dtype.
   static LiteralRef splat(DType dtype, std::vector<int64_t> dims, double value);
+  // A tensor of the model that a program may be given anew where it runs: the values at hand are those of one
+  // set of weights among many. Who reads them through this class fixes them, as fix_values() does, so that
+  // nothing can be computed or chosen by values that may change without a trace.
+  static LiteralRef refittable(const LiteralRef& literal);
+  // `values`, computed from refittable literals as `derivation` says: the program that prepares weights does
+  // it again for those that it is given. Reading the values fixes the literals they come from.
+  static LiteralRef derived(const LiteralRef& values, std::shared_ptr<const Derivation> derivation);
+  // The same values by themselves: reading these fixes nothing. For what depends on them no more than the
+  // values of the weights do: what embeds, prints or derives them.
+  static LiteralRef plain(const LiteralRef& literal);
   template <class T>
   static LiteralRef of(DType dtype, std::vector<int64_t> dims, const std::vector<T>& values);
   static LiteralRef of_i64(const std::vector<int64_t>& values); // rank 1
@@ -36,8 +47,17 @@ public:
   int64_t num_elements() const { return num_elements_; }
   bool is_opaque() const { return opaque_; }
 
+  // The one question of every choice, proof and rewrite that looks at elements: false if the program may be
+  // given others, so that what is made has to be right for all of them.
+  bool values_may_be_used() const;
+  // From here on the elements are known: programs refuse weights that differ in them.
+  void fix_values() const;
+  // How the values follow from other literals; null: they are given.
+  const std::shared_ptr<const Derivation>& derivation() const { return derivation_; }
+
   std::span<const std::byte> bytes() const;
-  std::span<std::byte> mutable_bytes(); // owned bytes only
+  std::span<const std::byte> plain_bytes() const; // as of plain()
+  std::span<std::byte> mutable_bytes();           // owned bytes only
   const std::vector<std::string>& string_values() const { return strings_; }
   // Elements as T, which must have the dtype's size (uint16_t for F16 and BF16); not for sub-byte types.
   template <class T> std::span<const T> data() const;
@@ -49,7 +69,7 @@ public:
   void set_double(int64_t index, double value); // rounds to nearest even, integers truncate and wrap
   void set_int(int64_t index, int64_t value);
   std::vector<int64_t> to_ints() const; // all elements through get_int
-  // All elements equal to the first (bitwise); its value through get_double.
+  // All elements equal to the first (bitwise); its value through get_double. False if they may be others.
   bool is_splat() const;
 
   // First 16 hex digits of SHA-256 over dtype, dims and bytes: the name of the literal in dumps. Computed
@@ -60,6 +80,8 @@ public:
 
 private:
   Literal() = default;
+  // The literal under other dims, or for other readers, with the bytes of `literal`.
+  static std::shared_ptr<Literal> sharing(const LiteralRef& literal);
   DType dtype_ = DType::F32;
   std::vector<int64_t> dims_;
   int64_t num_elements_ = 0;
@@ -68,6 +90,9 @@ private:
   std::shared_ptr<const void> keep_alive_; // file or literal whose bytes are shared
   std::span<const std::byte> shared_;
   std::vector<std::string> strings_;
+  bool refittable_ = false;
+  mutable bool fixed_ = false;
+  std::shared_ptr<const Derivation> derivation_;
   mutable std::string hash_;
 };
 

@@ -48,7 +48,8 @@ std::string write_literals(const Module& module) {
         content += text;
       }
     } else {
-      content.assign(reinterpret_cast<const char*>(literal->bytes().data()), literal->bytes().size());
+      content.assign(reinterpret_cast<const char*>(literal->plain_bytes().data()),
+                     literal->plain_bytes().size());
     }
     out += hash + " " + literal->type().to_string() + " " + std::to_string(content.size());
     out.append(kAlignment - 1 - out.size() % kAlignment, ' ');

@@ -181,7 +181,7 @@ private:
     for (int i = 0; i < instruction.num_operands(); ++i)
       out_ += (i ? ", " : " ") + value(instruction.operand(i));
     const LiteralRef& literal = instruction.literal();
-    if (literal) print_literal(*literal, instruction.location());
+    if (literal) print_literal(*Literal::plain(literal), instruction.location());
     if (!instruction.attributes().empty()) out_ += " " + instruction.attributes().to_string();
     for (int i = 0; i < instruction.num_regions(); ++i) {
       out_ += i ? ", region" : " region";

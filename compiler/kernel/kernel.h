@@ -221,6 +221,7 @@ struct ConstantSource {
   std::vector<int64_t> dims;         // row-major
   std::shared_ptr<const void> owner; // of `bytes`, which may lie at any address
   std::span<const std::byte> bytes;  // none: zeros stand for them, as in texts
+  bool is_refittable = false;        // a program may be given others: equal ones stay apart
 };
 
 // One weights buffer: made from its source when the object is written, so that only one is in memory at a

@@ -2,6 +2,7 @@
 #include "compiler/lower/lowering_context.h"
 
 #include "compiler/graph/computed_indices.h"
+#include "compiler/lower/constant_source.h"
 #include "compiler/lower/emitters.h"
 
 #include <algorithm>
@@ -262,15 +263,7 @@ kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel
 }
 
 int LoweringContext::add_constant(const LiteralRef& literal, Packing packing, std::string name) {
-  bool is_typed = has_machine_type(literal->dtype()) && !is_packed(literal->dtype());
-  kernel::ConstantSource source;
-  source.name = name;
-  source.element = is_typed                     ? memory_scalar(literal->dtype())
-                   : packing.element_bytes == 4 ? Scalar::I32 // packed elements, by words
-                                                : Scalar::I8;
-  source.dims = is_typed ? literal->dims() : std::vector<int64_t>{packing.source_elements};
-  source.owner = literal;
-  if (!literal->is_opaque()) source.bytes = literal->bytes();
+  kernel::ConstantSource source = source_of(literal, packing, name);
   kernel::Buffer buffer;
   buffer.name = std::move(name);
   buffer.space = kernel::Space::Weights;

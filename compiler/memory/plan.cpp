@@ -120,6 +120,7 @@ void visit_arguments(const std::vector<Step>& steps, const std::function<void(in
 bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
   const kernel::ConstantSource &x = a.source, &y = b.source;
   if (x.element != y.element || x.bytes.size() != y.bytes.size() || a.packing != b.packing) return false;
+  if (x.is_refittable || y.is_refittable) return x.bytes.data() == y.bytes.data();
   return x.bytes.data() == y.bytes.data() || std::equal(x.bytes.begin(), x.bytes.end(), y.bytes.begin());
 }
 

@@ -14,6 +14,7 @@
 // - Breaks: nothing.
 #include "compiler/passes/fold_constants.h"
 
+#include "compiler/graph/derivation.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/widening.h"
 #include "compiler/passes/match.h"
@@ -54,10 +55,16 @@ bool is_foldable_operand(Value value) {
   return value.def->is(Opcode::Iota);
 }
 
-LiteralRef materialise(Value value) {
-  if (value.def->is(Opcode::Constant)) return value.def->literal();
+// The elements of an operand. Where a derivation says how results follow from these, reading them uses nothing
+// that could not be others (`is_recorded`).
+LiteralRef materialise(Value value, bool is_recorded) {
+  auto literal_of = [&](Value constant) {
+    const LiteralRef& literal = constant.def->literal();
+    return is_recorded ? Literal::plain(literal) : literal;
+  };
+  if (value.def->is(Opcode::Constant)) return literal_of(value);
   std::vector<LiteralRef> operands;
-  for (Value operand : value.def->operands()) operands.push_back(operand.def->literal());
+  for (Value operand : value.def->operands()) operands.push_back(literal_of(operand));
   auto results = evaluate_instruction(*value.def, operands);
   return results ? (*results)[0] : nullptr;
 }
@@ -198,9 +205,10 @@ bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options,
   for (int i = 0; i < instruction.num_results(); ++i)
     if (!is_static_tensor(instruction.result(i))) return false;
   if (!instruction.has_uses() || !is_worth_folding(instruction, size, options, room)) return false;
+  auto derivations = derivations_of(instruction);
   std::vector<LiteralRef> operands;
   for (Value operand : instruction.operands()) {
-    operands.push_back(materialise(operand));
+    operands.push_back(materialise(operand, /*is_recorded=*/!derivations.empty()));
     if (!operands.back()) return false;
   }
   auto results = evaluate_instruction(instruction, operands);
@@ -210,9 +218,11 @@ bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options,
   if (!options.take_rewrite()) return false;
   GraphBuilder builder(*instruction.parent(), &instruction);
   builder.set_location(folded_location(instruction));
-  for (int i = 0; i < instruction.num_results(); ++i)
-    instruction.parent()->replace_uses(instruction.result(i),
-                                       builder.constant((*results)[static_cast<size_t>(i)]));
+  for (size_t i = 0; i < results->size(); ++i) {
+    LiteralRef value = (*results)[i];
+    if (!derivations.empty()) value = Literal::derived(value, derivations[i]);
+    instruction.parent()->replace_uses(instruction.result(static_cast<int>(i)), builder.constant(value));
+  }
   erase_if_dead(&instruction);
   return true;
 }

@@ -30,6 +30,9 @@ using PipelineRun = PassListRun<Module, PassOptions>;
 // something.
 // An unknown name is a usage error; a broken module is Fault::Internal naming the pass.
 Result run_passes(Module& module, const std::string& names, PipelineRun& run);
+// What gives the computations of @prepare a form that lowering takes.
+inline constexpr const char* kPreparingPasses =
+    "inline-composites,legalise-narrow-types,simplify-dots,form-fusions,eliminate-dead-code";
 // The list that `firn compile` runs, as such a string, for a target-independent or a compiling pipeline.
 std::string default_pipeline(bool for_target);
 

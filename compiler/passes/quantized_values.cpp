@@ -1,6 +1,7 @@
 // Forms of quantised values.
 #include "compiler/passes/quantized_values.h"
 
+#include "compiler/graph/derivation.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/producers.h"
 #include "compiler/plan/byte_values.h"
@@ -60,12 +61,25 @@ bool is_plain_i8(const Dequantized& value) {
   return value.integers.dtype() == DType::I8 && !value.zero_point && value.shift == 0;
 }
 
+// Whether bytes have room for what zero points leave of every number of that type.
+bool have_room_for_all(DType integers, const Literal* zeros) {
+  const NumberRange range = range_of(integers);
+  const int64_t count = zeros ? zeros->num_elements() : 1;
+  for (int64_t i = 0; i < count; ++i) {
+    const double zero = zeros ? zeros->get_double(i) : 0;
+    if (range.least - zero < INT8_MIN || range.most - zero > INT8_MAX) return false;
+  }
+  return true;
+}
+
 // Null: they are no constants, or bytes have no room for what the zero point leaves.
-std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
-  const Literal* integers = constant_literal(value.integers);
-  if (!integers || value.shift != 0) return nullptr;
+LiteralRef in_signed_bytes(const Dequantized& value) {
+  if (!constant_literal(value.integers) || value.shift != 0) return nullptr;
   LiteralRef zeros = value.zero_point ? known_numbers(value.zero_point) : nullptr;
   if (value.zero_point && !zeros) return nullptr;
+  const LiteralRef& own = value.integers.def->literal();
+  if (!own->values_may_be_used() && !have_room_for_all(own->dtype(), zeros.get())) return nullptr;
+  const LiteralRef integers = Literal::plain(own);
   auto made = std::make_shared<Literal>(DType::I8, integers->dims());
   std::span<int8_t> bytes = made->mutable_data<int8_t>();
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -74,7 +88,11 @@ std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
     if (centered < INT8_MIN || centered > INT8_MAX) return nullptr;
     bytes[i] = static_cast<int8_t>(centered);
   }
-  return made;
+  return derived_from(*value.integers.def, made, [&](GraphBuilder& b, Value source) {
+    Value wide = b.convert(source, DType::I32);
+    if (zeros) wide = b.op(Opcode::Subtract, {wide, b.convert(b.constant(zeros), DType::I32)});
+    return b.convert(wide, DType::I8);
+  });
 }
 
 // Turns the top bit over.
@@ -95,7 +113,7 @@ LiteralRef known_numbers(Value value) {
 }
 
 Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
-  std::shared_ptr<Literal> made = is_plain_i8(value) ? nullptr : in_signed_bytes(value);
+  LiteralRef made = is_plain_i8(value) ? nullptr : in_signed_bytes(value);
   if (!made) return {};
   builder.set_location(value.integers.def->location());
   return builder.constant(std::move(made));

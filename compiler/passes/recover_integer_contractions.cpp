@@ -35,6 +35,7 @@
 // - Requires: constants folded, but not those that widen bytes; a target.
 // - Establishes: contractions of quantised values have operands of 8 bits, or one of 16, and results of i32.
 // - Breaks: nothing (fold-constants evaluates the sums of weights).
+#include "compiler/graph/derivation.h"
 #include "compiler/passes/inverse_scales.h"
 #include "compiler/passes/magnitudes.h"
 #include "compiler/passes/passes.h"
@@ -126,14 +127,18 @@ private:
            dot4_facts(target_, Factor::U8, Factor::U8).form != ProductForm::Native;
   }
   void make_signed(Side& side) {
-    const Literal& bytes = *constant_literal(side.integers);
-    auto made = std::make_shared<Literal>(DType::I8, bytes.dims());
-    std::span<const uint8_t> from = bytes.data<uint8_t>();
+    const Instruction& bytes = *side.integers.def;
+    auto made = std::make_shared<Literal>(DType::I8, bytes.literal()->dims());
+    const LiteralRef plain = Literal::plain(bytes.literal());
+    std::span<const uint8_t> from = plain->data<uint8_t>();
     std::transform(from.begin(), from.end(), made->mutable_data<int8_t>().begin(),
                    [](uint8_t byte) { return static_cast<int8_t>(byte - kSignShift); });
     GraphBuilder beside(b_);
     beside.set_location(side.integers.def->location());
-    side.integers = beside.constant(std::move(made));
+    side.integers = beside.constant(derived_from(bytes, made, [](GraphBuilder& b, Value source) {
+      Value wide = b.convert(source, DType::I32);
+      return b.convert(b.op(Opcode::Subtract, {wide, b.splat_like(wide, kSignShift)}), DType::I8);
+    }));
     shift_zero_point(side, -kSignShift);
   }
 
@@ -270,10 +275,18 @@ private:
                          sides_[wide].most);
   }
 
+  // The most that any of such weights comes to.
+  static Literal largest_numbers(const Side& weights) {
+    Literal numbers(DType::F64, constant_literal(weights.integers)->dims());
+    for (int64_t i = 0; i < numbers.num_elements(); ++i) numbers.set_double(i, weights.most);
+    return numbers;
+  }
+
   // Known bytes less their known zero point.
   static Literal numbers_of(const Side& weights) {
     const Literal& bytes = *constant_literal(weights.integers);
     Literal numbers(DType::F64, bytes.dims());
+    if (!bytes.values_may_be_used()) return largest_numbers(weights);
     const LiteralRef zeros = weights.zero_point ? known_numbers(weights.zero_point->source) : nullptr;
     int64_t dim = zeros ? weights.zero_point->dim : -1, stride = 1;
     for (size_t d = bytes.dims().size(); dim >= 0 && d-- > static_cast<size_t>(dim) + 1;)

@@ -54,7 +54,7 @@ double summed_factors(const Instruction& contraction, double most) {
   double steps = 1;
   for (int64_t d : summed) steps *= static_cast<double>(dims[static_cast<size_t>(d)]);
   const Literal* literal = constant_literal(filter);
-  if (!literal) return steps * most;
+  if (!literal || !literal->values_may_be_used()) return steps * most;
   std::vector<double> sums(static_cast<size_t>(literal->num_elements()), 0); // by the other dims
   for (int64_t i = 0; i < literal->num_elements(); ++i) {
     int64_t rest = i, kept = 0, stride = 1;

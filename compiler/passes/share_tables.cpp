@@ -13,6 +13,7 @@
 // - Requires: constants folded; dots in their final form.
 // - Establishes: nothing that later passes rely on.
 // - Breaks: rules for dots that take constants for plain.
+#include "compiler/graph/derivation.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -51,7 +52,23 @@ bool are_transposed(const Literal& table, const Literal& other) {
 
 bool are_equal(const Literal& table, const Literal& other) {
   std::span<const std::byte> a = table.bytes(), b = other.bytes();
-  return &table == &other || (a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0);
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// Whether `other`, which may change, is the transpose of `table` whatever that holds.
+bool is_derived_transpose(const LiteralRef& table, const Literal& other) {
+  const Derivation* derivation = other.derivation().get();
+  if (!derivation || derivation->operands != std::vector<LiteralRef>{table}) return false;
+  const Instruction& made = *derivation->module->main().body().results()[0].def;
+  return made.is(Opcode::Transpose) && made.operand(0).def->is(Opcode::Parameter);
+}
+
+// Whether the constants hold one table, the second one transposed if it `is_turned`.
+bool hold_one_table(const LiteralRef& table, const LiteralRef& other, bool is_turned) {
+  if (table == other) return !is_turned;
+  if (!table->values_may_be_used() || !other->values_may_be_used())
+    return is_turned && is_derived_transpose(table, *other);
+  return is_turned ? are_transposed(*table, *other) : are_equal(*table, *other);
 }
 
 class TableSharing {
@@ -81,7 +98,7 @@ private:
         continue;
       std::vector<const Instruction*> gathers = gathers_of(*table, dot);
       if (gathers.empty() || (table != &own && !has_one_use(own.result()))) continue;
-      if (is_turned ? !are_transposed(*rows, *columns) : !are_equal(*rows, *columns)) continue;
+      if (!hold_one_table(table->literal(), own.literal(), is_turned)) continue;
       int64_t panel = plan::shared_panel(dot, gathers, planning());
       if (panel == 0 || !options_.take_rewrite()) return false;
       return read_panels(*table, dot, panel), true;

@@ -11,6 +11,7 @@ namespace firn::plan {
 namespace {
 
 bool is_constant_within(const Literal& literal, ByteBounds bounds) {
+  if (!literal.values_may_be_used()) return false;
   for (int64_t i = 0; i < literal.num_elements(); ++i)
     if (double value = literal.get_double(i); !(value >= bounds.low && value <= bounds.high)) return false;
   return true;

@@ -54,7 +54,7 @@ public:
 private:
   void add(WinogradCandidate candidate) {
     Convolution convolution{candidate.filter, candidate.is_asked, {}, -1};
-    int64_t own = static_cast<int64_t>(candidate.filter->bytes().size());
+    int64_t own = static_cast<int64_t>(candidate.filter->plain_bytes().size());
     for (WinogradGeometry& plan : candidate.plans) {
       Size size;
       size.won = candidate.direct_cycles - plan.cycles;
@@ -74,7 +74,8 @@ private:
   bool is_accurate(const Convolution& convolution, Size& size) const {
     if (size.plan.is_integer()) return true;
     if (!size.error)
-      size.error = winograd_error_ratio(size.plan, aligned_filters(*convolution.filter).data());
+      size.error =
+          winograd_error_ratio(size.plan, aligned_filters(*Literal::plain(convolution.filter)).data());
     return !size.is_inaccurate();
   }
 
@@ -151,6 +152,7 @@ private:
 
   static WinogradChoice choice_of(Convolution& convolution) {
     WinogradChoice choice;
+    choice.filter = convolution.filter;
     bool is_direct = convolution.taken < 0;
     double won = is_direct ? 0 : convolution.sizes[static_cast<size_t>(convolution.taken)].won;
     for (Size& size : convolution.sizes) {

@@ -31,6 +31,7 @@ struct WinogradCandidate {
 
 struct WinogradChoice {
   std::optional<WinogradGeometry> plan;           // none: the convolution is computed directly
+  LiteralRef filter;                              // of the candidate; its values are not used yet
   int64_t added_bytes = 0;                        // of the plan's filters, beside the model's own
   bool left_out = false;                          // the algorithm is faster, but not worth its bytes
   std::vector<Explanation::Candidate> considered; // fastest first, the direct convolution apart

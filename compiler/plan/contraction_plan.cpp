@@ -31,6 +31,7 @@ bool starts_from_bias(const Instruction& instruction) {
 // Whether four bits have all of a constant's bytes, which are signed.
 bool fit_four_bits(Value constant) {
   if (!is_packable_constant(constant) || constant.dtype() != DType::I8) return false;
+  if (!constant.def->literal()->values_may_be_used()) return false;
   std::span<const int8_t> bytes = constant.def->literal()->data<int8_t>();
   return std::all_of(bytes.begin(), bytes.end(), [](int8_t byte) { return byte >= -8 && byte < 8; });
 }

@@ -199,6 +199,8 @@ private:
       if (choices[i].plan) {
         WinogradPlan plan = choices[i].plan->plan();
         plan.looped_epilogue = has_long_epilogue(instruction);
+        // The guard on accuracy has looked at these filters alone.
+        if (!choices[i].plan->is_integer()) choices[i].filter->fix_values();
         plans_.set(instruction, plan);
       }
       auto explained = explanations_.find(&instruction);

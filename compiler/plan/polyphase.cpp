@@ -19,7 +19,7 @@ std::shared_ptr<const PolyphaseConvolution> PolyphaseConvolution::create(const I
   std::shared_ptr<PolyphaseConvolution> made(new PolyphaseConvolution(std::move(*phases)));
   made->filters_ = filter.dim(0);
   Instruction* input = made->region_.add_parameter(convolution.operand(0).type());
-  Instruction* filters = made->region_.append_constant(made->phases_.filters(*filter.def->literal()));
+  Instruction* filters = made->region_.append_constant(made->phases_.filters(*filter.def));
   filters->set_location(filter.def->location());
   Type type = convolution.type();
   type.dims[1] = Dim(made->filters_ * made->phases_.count);

@@ -59,6 +59,7 @@ bool has_fitting_pairs(const Instruction& contraction) {
   Value factor = constant_of(contraction.operand(constant));
   if (dim < 0 || !is_packable_constant(factor)) return false;
   const Literal& literal = *factor.def->literal();
+  if (!literal.values_may_be_used()) return false;
   std::span<const std::byte> bytes = literal.bytes();
   const std::vector<int64_t> dims = factor.type().static_dims();
   int64_t steps = dims[static_cast<size_t>(dim)], apart = 1;

@@ -48,7 +48,9 @@ enum {
   // 3: a string has more pieces than there is room for; 4: a string is no number
   FIRN_STATUS_NO_WEIGHTS = 10, // the object embeds none and none were bound
   FIRN_STATUS_NO_TILES = 11,   // the operating system grants the process no registers of tiles (AMX)
-  FIRN_STATUS_CUSTOM_OP = 12 // an operator of the program failed (firn/custom_op.h); detail: what it returned
+  FIRN_STATUS_CUSTOM_OP =
+      12, // an operator of the program failed (firn/custom_op.h); detail: what it returned
+  FIRN_STATUS_WEIGHTS_UNFIT = 14 // raw weights differ from the object's own where its code depends on them
 };
 
 // Architectures that feature masks speak about.
@@ -102,6 +104,39 @@ FIRN_HIDDEN const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEP
 // firn/cpu_features.h), else FIRN_STATUS_UNSUPPORTED_CPU with the first one missing. Asks Linux for the
 // registers of AMX, if that is among them, for the whole process: FIRN_STATUS_NO_TILES if it refuses.
 FIRN_HIDDEN firn_status firn_rt2_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
+
+// Bytes of weights.
+typedef struct firn_rt2_range {
+  size_t offset, bytes;
+} firn_rt2_range;
+
+// FIRN_STATUS_OK if raw weights are as the object's own in those ranges, which its code depends on.
+FIRN_INLINE firn_status firn_rt2_check_weights(const unsigned char* raw, const unsigned char* own,
+                                               const firn_rt2_range* ranges, size_t count) FIRN_NOEXCEPT {
+  unsigned char difference = 0;
+  size_t i, at;
+  if (raw == own) return FIRN_STATUS_OK;
+  for (i = 0; i < count; ++i) {
+    for (at = ranges[i].offset; at < ranges[i].offset + ranges[i].bytes; ++at)
+      difference = (unsigned char)(difference | (raw[at] ^ own[at]));
+  }
+  return difference == 0 ? FIRN_STATUS_OK : FIRN_STATUS_WEIGHTS_UNFIT;
+}
+
+// The hash of packed weights that headers name, so that a program can check a copy of them: over words of 8
+// bytes, little-endian, as FNV-1a is over bytes, with the high half mixed into the low one.
+FIRN_INLINE uint64_t firn_rt2_hash_weights(const void* weights, size_t bytes) FIRN_NOEXCEPT {
+  const unsigned char* const data = (const unsigned char*)weights;
+  uint64_t hash = 0xcbf29ce484222325u;
+  size_t at, i;
+  for (at = 0; at < bytes; at += 8) {
+    uint64_t word = 0;
+    for (i = 0; i < 8 && at + i < bytes; ++i) word |= (uint64_t)data[at + i] << 8 * i;
+    hash = (hash ^ word) * 0x100000001b3u;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
 
 // A CPU for which an object has code.
 typedef struct firn_rt2_cpu {

@@ -90,20 +90,39 @@ public:
 protected:
   FIRN_HIDDEN constexpr Weights(const unsigned char* data, std::size_t bytes) noexcept
       : data_(data), bytes_(bytes) {}
-  // Lets a model's function compute its `bytes` of weights in the buffer. check() tells what was wrong with
-  // `cpu`, with `raw` or with the buffer.
-  FIRN_HIDDEN static Weights prepare(firn_status (*function)(const firn_rt2_call*), firn_status cpu,
-                                     ConstByteSpan raw, std::size_t raw_bytes, ByteSpan buffer,
-                                     std::size_t bytes) noexcept {
+  // What a model says of the weights that it is prepared from.
+  struct Preparation {
+    firn_status (*function)(const firn_rt2_call*); // computes them
+    firn_status (*fits)(const unsigned char* raw); // whether they are such as the object's code is made for
+    firn_status cpu;
+    std::size_t raw_bytes, prepared_bytes, bytes; // of the model's own, of the memory, of what instances read
+  };
+  // Lets a model's function compute its weights in the buffer. check() tells what was wrong with the CPU, with
+  // `raw` or with the buffer.
+  FIRN_HIDDEN static Weights prepare(const Preparation& model, ConstByteSpan raw, ByteSpan buffer) noexcept {
     Weights result(buffer.data(), buffer.size());
-    if (bytes == 0 || !result.check(bytes)) return result;
-    result.status_ = cpu;
+    if (model.bytes == 0 || !result.check(model.prepared_bytes)) return result;
+    result.bytes_ = model.bytes;
+    result.status_ = model.cpu;
     if (result.status_ == FIRN_STATUS_OK)
-      result.status_ = Weights(raw.data(), raw.size()).check(raw_bytes).value();
+      result.status_ = Weights(raw.data(), raw.size()).check(model.raw_bytes).value();
+    if (result.status_ == FIRN_STATUS_OK) result.status_ = model.fits(raw.data());
     const firn_rt2_call call = {
         sizeof(firn_rt2_call), buffer.data(), raw.data(), nullptr, nullptr, nullptr, nullptr, nullptr, 0};
-    if (result.status_ == FIRN_STATUS_OK) result.status_ = function(&call);
+    if (result.status_ == FIRN_STATUS_OK) result.status_ = model.function(&call);
     return result;
+  }
+  // The raw weights themselves, where kernels read them as they are.
+  FIRN_HIDDEN static Weights in_place(firn_status (*fits)(const unsigned char* raw), ConstByteSpan raw,
+                                      std::size_t bytes) noexcept {
+    Weights result(raw.data(), raw.size());
+    if (bytes > 0 && result.check(bytes)) result.status_ = fits(raw.data());
+    return result;
+  }
+  // What prepare() made, with or without the memory behind it in which it computed.
+  FIRN_HIDDEN static Weights prepared(ConstByteSpan memory, std::size_t prepared_bytes,
+                                      std::size_t bytes) noexcept {
+    return Weights(memory.data(), memory.size() == prepared_bytes ? bytes : memory.size());
   }
   // Whether these can serve a model that wants `bytes` of weights.
   FIRN_HIDDEN Status check(std::size_t bytes) const noexcept {
@@ -120,6 +139,11 @@ private:
   std::size_t bytes_;
   firn_status status_ = FIRN_STATUS_OK; // of preparing them
 };
+
+// The hash of packed weights; of embedded ones and their copies it is the class's weights_hash.
+FIRN_HIDDEN inline std::uint64_t hash_weights(ConstByteSpan packed) noexcept {
+  return firn_rt2_hash_weights(packed.data(), packed.size());
+}
 
 // Lends threads to run(). Wraps the C struct, or any object callable as pool(count, task) that calls task(i)
 // once for each i < count and returns when all are done; the object is referred to, not copied. What its

@@ -6,6 +6,7 @@
 #include "compiler/graph/evaluate.h"
 #include "compiler/support/temporary_folder.h"
 #include "tests/random/guarded_heap.h"
+#include "tests/random/other_weights.h"
 #include "tests/random/random_source.h"
 
 #include <algorithm>
@@ -242,7 +243,7 @@ Verdict check_variant(const TestCase& test, driver::Compilation& compilation, co
       verdict.message = compilation.name_of(compilation.run_variant) + ": " + verdict.message;
     return verdict;
   }
-  return {};
+  return check_other_weights(test, compilation, **runner, memory);
 }
 
 // What the runs are to give, by the evaluator on the module. Node by node or as a whole, an import means the

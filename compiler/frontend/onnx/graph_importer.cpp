@@ -30,7 +30,7 @@ void GraphImporter::add_initializer(const std::string& name, const Expected<Lite
     (void)scope.define(name, {{}, true});
     return;
   }
-  Instruction* made = region_.append_constant(*literal);
+  Instruction* made = region_.append_constant(state_.options.constant(*literal));
   made->set_location(name);
   if (!scope.define(name, {made->result(), false}))
     state_.diagnostics.add(model_error("initializer '" + name + "': the name is defined twice"));

@@ -79,6 +79,13 @@ struct ImportOptions {
   // What integers that only a run knows may be at most, where they decide extents: by the name of the value,
   // one for all its elements or one for each. A run ends where one is larger.
   std::map<std::string, std::vector<int64_t>> bounds;
+  // Programs may be given other values of the model's constants of several elements: what is made of the
+  // model does not depend on them, or says so (Literal::refittable).
+  bool refittable_constants = false;
+  LiteralRef constant(const LiteralRef& literal) const {
+    bool may_change = refittable_constants && literal && literal->num_elements() > 1;
+    return may_change ? Literal::refittable(literal) : literal;
+  }
   // The most pieces into which StringSplit cuts a string, unless the model says how many.
   int64_t text_pieces = 64;
 };

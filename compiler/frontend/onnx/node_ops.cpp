@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/graph/derivation.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/widening.h"
 
@@ -84,17 +85,20 @@ Instruction* NodeContext::folded(Instruction* made) {
     return made;
   LiteralRef literal;
   bool foldable = may_fold(made->type());
+  const auto derivations = derivations_of(*made);
   std::vector<LiteralRef> operands;
   for (Value operand : made->operands()) {
     if (!foldable) break; // to know all of an operand may take making it
     operands.push_back(constant(operand));
     foldable = operands.back() && may_fold(*operands.back());
+    if (foldable && !derivations.empty()) operands.back() = Literal::plain(operands.back());
   }
   size_t bytes = made->type().is_static() ? made->type().byte_size() : kFoldBytes;
   if (foldable && bytes <= state_->fold_budget)
     if (auto values = evaluate_instruction(*made, operands, kFoldBytes)) {
       literal = (*values)[0];
       state_->fold_budget -= std::min(state_->fold_budget, literal->bytes().size());
+      if (!derivations.empty()) literal = Literal::derived(literal, derivations[0]);
     }
   if (!literal) {
     auto known = state_->known.compute(*made);

@@ -34,7 +34,7 @@ void import_constant(NodeContext& node) {
   }
   if (given != 1)
     return node.fail("has " + std::to_string(given) + " of the value attributes, wants exactly one");
-  node.set_output(0, node.model_constant(literal));
+  node.set_output(0, node.model_constant(node.state().options.constant(literal)));
 }
 
 void import_constant_of_shape(NodeContext& node) {

@@ -6,6 +6,10 @@
 namespace firn::kernel {
 namespace {
 
+int64_t align_up(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
 void bind_source(Program& prepare, int number, const ConstantSource& source) {
   Buffer& buffer = prepare.buffers[static_cast<size_t>(number)];
   buffer.name = source.name;
@@ -25,7 +29,9 @@ bool needs_preparing(const Program& program) {
 }
 
 void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program) {
-  prepare.arena_bytes = prepare.arena_lower_bound = program.weight_bytes;
+  const int64_t scratch = align_up(program.weight_bytes); // behind what is made
+  prepare.arena_bytes = prepare.arena_bytes > 0 ? scratch + prepare.arena_bytes : program.weight_bytes;
+  prepare.arena_lower_bound = prepare.arena_bytes;
   std::vector<const Buffer*> targets;
   for (const Constant& constant : program.constants) {
     const Buffer& packed = program.buffers[static_cast<size_t>(constant.buffer)];
@@ -36,8 +42,12 @@ void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, 
     Buffer& buffer = prepare.buffers[i];
     if (buffer.space == Space::Input) {
       bind_source(prepare, static_cast<int>(i), sources.at(static_cast<size_t>(buffer.io_index)));
+    } else if (buffer.space == Space::Weights) {
+      continue; // what is known of its computations
+    } else if (buffer.space == Space::Arena) {
+      if (buffer.offset >= 0) buffer.offset += scratch;
     } else {
-      FIRN_CHECK(buffer.space == Space::Output, "@prepare wants memory of its own");
+      FIRN_CHECK(buffer.space == Space::Output, "@prepare has states, or fails");
       const Buffer& packed = *targets.at(static_cast<size_t>(buffer.io_index));
       FIRN_CHECK(buffer.bytes == packed.bytes, "@prepare makes another '" + packed.name + "'");
       buffer = packed;

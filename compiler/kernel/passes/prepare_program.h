@@ -12,7 +12,7 @@ bool needs_preparing(const Program& program);
 
 // Makes `prepare`, the lowered function @prepare, that program: its inputs become weights with the bytes of
 // `sources`, which have no places yet, and its outputs the constants of `program`, which have theirs, as the
-// arena.
+// arena. What it computes between, which a plan of its arena without interface has placed, lies behind these.
 void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program);
 
 } // namespace firn::kernel

@@ -1,0 +1,14 @@
+// What constants of a program are made from: literals, as kernels know tensors.
+#pragma once
+
+#include "compiler/graph/literal.h"
+#include "compiler/kernel/kernel.h"
+
+namespace firn::lower {
+
+// The tensor that `packing` reads, under the name of the model's tensor.
+kernel::ConstantSource source_of(const LiteralRef& literal, const Packing& packing, std::string name);
+// The literal of a source whose values may not be used; null for others.
+LiteralRef refittable_literal(const kernel::ConstantSource& source);
+
+} // namespace firn::lower

@@ -1,0 +1,135 @@
+// See other_weights.h.
+#include "tests/random/other_weights.h"
+
+#include "compiler/driver/tensor_error.h"
+#include "compiler/graph/evaluate.h"
+#include "tests/random/random_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace firn::test {
+namespace {
+
+using artifact::RawWeights;
+
+// The elements in another order, those of few bits also at the ends of their range: as large as they were, so
+// that results lose no more by rounding.
+LiteralRef other_elements(const Literal& own, RandomSource& random) {
+  auto made = std::make_shared<Literal>(own.dtype(), own.dims());
+  const int64_t count = own.num_elements();
+  const size_t bytes = static_cast<size_t>(bit_width(own.dtype())) / 8;
+  const int64_t distance = random.between(1, count - 1);
+  std::byte* to = made->mutable_bytes().data();
+  for (int64_t i = 0; i < count; ++i) {
+    const auto from = static_cast<size_t>((i + distance) % count);
+    std::memcpy(to + static_cast<size_t>(i) * bytes, own.bytes().data() + from * bytes, bytes);
+  }
+  if (!is_integer(own.dtype()) || bytes > 1) return made;
+  const bool all_extreme = random.chance(0.3);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t low = is_signed(own.dtype()) ? -128 : 0, high = low + 255;
+    if (all_extreme || random.chance(0.3)) made->set_int(i, random.chance(0.5) ? low : high);
+  }
+  return made;
+}
+
+std::vector<std::byte> own_raw_weights(const driver::Compilation& c) {
+  const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
+  std::vector<std::byte> raw(static_cast<size_t>(*c.description.raw_weight_bytes));
+  for (const kernel::Constant& constant : embedded.constants) {
+    const kernel::Buffer& buffer = embedded.buffers[static_cast<size_t>(constant.buffer)];
+    kernel::write_constant(constant, std::span(raw).subspan(static_cast<size_t>(buffer.offset),
+                                                            static_cast<size_t>(buffer.bytes)));
+  }
+  return raw;
+}
+
+// Whether rounding in another order may change results by whole steps.
+bool has_steps(const TestCase& test) {
+  for (const auto& [name, value] : test.graph.runs[0])
+    if (value.error > 0 && !is_float(value.literal->dtype())) return true;
+  bool rounds = false, counts = false;
+  for (const auto& [name, value] : test.graph.runs[0]) {
+    rounds |= value.error > 0;
+    counts |= !is_float(value.literal->dtype()) && !value.known;
+  }
+  return rounds && counts;
+}
+
+// The graph with other weights, and these in `raw`. Whether there are any.
+bool change_weights(TestGraph& graph, const driver::Compilation& c, RandomSource& random,
+                    std::span<std::byte> raw) {
+  bool changed = false;
+  for (const std::string& name : graph.constants) {
+    const LiteralRef own = graph.value(name).literal;
+    if (own->num_elements() < 2 || own->dtype() == DType::String || bit_width(own->dtype()) < 8) continue;
+    auto is_it = [&](const RawWeights& tensor) { return tensor.name == name; };
+    const auto& all = c.description.raw_weights;
+    auto found = std::find_if(all.begin(), all.end(), is_it);
+    if (found == all.end() || !found->may_change || std::count_if(all.begin(), all.end(), is_it) > 1)
+      continue;
+    const LiteralRef other = other_elements(*own, random);
+    if (static_cast<size_t>(found->bytes) < other->bytes().size()) continue;
+    std::copy(other->bytes().begin(), other->bytes().end(), raw.begin() + found->offset);
+    for (Values& values : graph.runs) values[name].literal = other;
+    changed = true;
+  }
+  return changed;
+}
+
+Verdict check_refusal(const driver::Compilation& c, driver::ObjectRunner& runner, std::span<std::byte> raw) {
+  for (const RawWeights& tensor : c.description.raw_weights) {
+    if (tensor.may_change || tensor.bytes == 0) continue;
+    std::byte& changed = raw[static_cast<size_t>(tensor.offset)];
+    changed ^= std::byte{1};
+    bool taken = static_cast<bool>(runner.refit(raw));
+    changed ^= std::byte{1};
+    if (taken) return {"unrefused", "other values of '" + tensor.name + "' are taken"};
+    break;
+  }
+  return {};
+}
+
+} // namespace
+
+Verdict check_other_weights(const TestCase& test, const driver::Compilation& compilation,
+                            driver::ObjectRunner& runner, GuardedHeap& memory) {
+  if (!compilation.description.raw_weight_bytes || !test.graph.states.empty()) return {};
+  TestCase other = test;
+  RandomSource random(test.graph.nodes.size() +
+                      static_cast<size_t>(*compilation.description.raw_weight_bytes));
+  std::vector<std::byte> own = own_raw_weights(compilation);
+  std::span<std::byte> raw(memory.allocate(static_cast<int64_t>(own.size()), 64), own.size());
+  std::copy(own.begin(), own.end(), raw.begin());
+  if (Verdict verdict = check_refusal(compilation, runner, raw); !verdict.passed()) return verdict;
+  if (!change_weights(other.graph, compilation, random, raw)) return {};
+
+  DiagnosticList diagnostics;
+  auto imported =
+      onnx::import_onnx_bytes("model.onnx", other.graph.encode(), other.graph.import_options(), diagnostics);
+  if (!imported) return {}; // these weights are none that the graph can have
+  std::vector<LiteralRef> inputs;
+  for (const std::string& name : imported->module->main().parameter_names)
+    inputs.push_back(other.graph.value(name).literal);
+  auto want = evaluate(*imported->module, inputs);
+  if (!want) return {};
+  if (Result fits = runner.refit(raw); !fits) return {"refitted", fits.error().message};
+  runner.lend(nullptr);
+  auto got = runner.run(inputs);
+  if (!got) return {"refitted", got.error().message};
+  const double allowed = has_steps(test) ? 0.25 : 2e-3;
+  for (size_t i = 0; i < got->size(); ++i) {
+    const bool counts = !is_float((*want)[i]->dtype());
+    if (counts && allowed > 0.1) continue;
+    std::string why;
+    const double error = driver::tensor_error(*(*got)[i], *(*want)[i], why);
+    if (error <= allowed) continue;
+    return {"refitted", "with other weights, result " + std::to_string(i) + " " +
+                            (*want)[i]->type().to_string() + ": error " + std::to_string(error) + ": " + why};
+  }
+  return memory.is_intact() ? Verdict{}
+                            : Verdict{"outside", "preparing other weights wrote outside of memory"};
+}
+
+} // namespace firn::test
