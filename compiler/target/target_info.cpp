@@ -50,7 +50,7 @@ Diagnostic unknown_cpu(const llvm::Target& target, const llvm::MCSubtargetInfo& 
   }
   std::string near = nearest_words(machine.cpu, names);
   return usage_error("cpu '" + machine.cpu + "' is not known for " + machine.triple +
-                     (near.empty() ? "" : "; did you mean " + near + "?") + "; choices: " + join(names));
+                     (near.empty() ? "; choices: " + join(names) : "; did you mean " + near + "?"));
 }
 
 std::string host_features() {

@@ -92,7 +92,9 @@ static bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("unknown names are usage errors that name near ones", "[target]") {
   contains(refusal("x86_64-linux-gnu", "znver9", ""), "did you mean 'znver1', 'znver2' or 'znver3'?");
-  contains(refusal("x86_64-linux-gnu", "znver9", ""), ", sapphirerapids, ");
+  contains(refusal("x86_64-linux-gnu", "frobnicator", ""), "; choices: native, ");
+  contains(refusal("x86_64-linux-gnu", "frobnicator", ""), ", sapphirerapids, ");
+  CHECK(refusal("x86_64-linux-gnu", "znver9", "").find("choices") == std::string::npos);
   contains(refusal("armv7-linux-gnueabihf", "cortex-a77777", ""), "cortex-a7");
   contains(refusal("x86_64-linux-gnu", "", "+neon2"), "'neon2' is not known");
   contains(refusal("x86_64-linux-gnu", "", "+avx512vni"), "did you mean 'avx512vnni'");

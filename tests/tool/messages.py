@@ -9,8 +9,9 @@ import struct
 import subprocess
 import time
 
-from tool import (DIGITS, FIRN, IMAGE, MODEL, check, counted_model, expect, finish, firn, node, shapeless_model, symbolic_model, temporary_folder, tensor,
+from tool import (DIGITS, FIRN, IMAGE, MODEL, attribute, check, counted_model, expect, finish, firn, node, num, shapeless_model, symbolic_model, temporary_folder, tensor,
                   value, write_model)
+from model_writer import external
 
 
 def check_custom_op_help():
@@ -87,6 +88,16 @@ def check_dims(folder):
     proposal = expect(["compile", shapeless], 1, "has no shape; give one, such as --shape x=1x3x224x224")
     check(proposal.returncode == 1, "a model without a shape is refused")
     expect(["compile", shapeless, "--shape", "x=2x3", "--emit=header"], 0, "f32[2,3]")
+
+
+def check_operators(folder):
+    """What may have been meant is said before operators of the program are."""
+    names = {"Relu6": "did you mean 'Relu'?", "conv": "did you mean 'Conv'?", "MatMull": "did you mean 'MatMul'?", "Frobnicate": None}
+    for name, meant in names.items():
+        path = write_model(os.path.join(folder, "operator.onnx"), [node(name, ["x"], ["y"])], [value("x", [2])], [value("y", [2])])
+        said = expect(["compile", path], 3, f"ai.onnx.{name} (opset 15)", f"--custom-op ai.onnx:{name}=symbol").stderr
+        check(("did you mean" in said) == bool(meant), f"{name}: {said}")
+        check(not meant or 0 < said.find(meant) < said.find("--custom-op"), f"{name}: {said}")
 
 
 def check_folders(folder):
@@ -189,6 +200,7 @@ def main():
         check_verbs()
         check_files(folder)
         check_dims(folder)
+        check_operators(folder)
         check_folders(folder)
         check_inspect(folder)
         check_verify()

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/support/nearest.h"
 #include "compiler/support/sha256.h"
 
 #include <algorithm>
@@ -168,6 +169,20 @@ ModelFacts read_facts(const LoadedModel& model, const ImportOptions& options) {
   return facts;
 }
 
+namespace {
+
+// ": did you mean 'Relu'?" for a name of ONNX's own domain that comes near others; empty if there are none.
+std::string nearest_operators(const UnsupportedOperator& entry) {
+  std::vector<std::string> names;
+  for (const OperatorRow& row : operator_table())
+    if (shown_domain(row.domain) == entry.domain && (names.empty() || names.back() != row.name))
+      names.emplace_back(row.name);
+  std::string near = entry.domain == shown_domain("") ? nearest_words(entry.name, names) : "";
+  return near.empty() ? "" : ": did you mean " + near + "?";
+}
+
+} // namespace
+
 std::string unsupported_message(const std::vector<UnsupportedOperator>& operators) {
   size_t name_width = 0, count_width = 0;
   std::vector<std::pair<std::string, std::string>> rows;
@@ -183,7 +198,8 @@ std::string unsupported_message(const std::vector<UnsupportedOperator>& operator
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].first.resize(name_width, ' ');
     rows[i].second.resize(count_width, ' ');
-    text += "\n  " + rows[i].first + "   " + rows[i].second + operators[i].first;
+    text += "\n  " + rows[i].first + "   " + rows[i].second + operators[i].first +
+            nearest_operators(operators[i]);
   }
   return text + "\nA custom operator can be supplied with --custom-op " + operators[0].domain + ":" +
          operators[0].name + "=symbol (firn help custom-op).";
