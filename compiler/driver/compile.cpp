@@ -14,6 +14,7 @@
 #include "compiler/memory/plan.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
+#include "compiler/target/assumed_version.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -132,6 +133,10 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.initial_states = std::move(imported->initial_states);
   c.dims = std::move(imported->dims);
   if (Result known = check_names(options, c.module->main()); !known) return failed(known.error());
+
+  if (std::string version = assumed_version(options.triple, c.cpu_name); !version.empty())
+    c.facts.warnings.push_back("the target names no version of its system: the object is for " + version +
+                               " and later");
 
   Dumps dumps(options);
   timer.begin("passes");

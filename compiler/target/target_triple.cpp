@@ -2,6 +2,8 @@
 // architecture to the CPU, arm-linux-gnueabihf to the distribution.
 #include "compiler/target/target_triple.h"
 
+#include "compiler/support/nearest.h"
+#include "compiler/target/assumed_version.h"
 #include "compiler/target/cpu_table.h"
 
 #include <llvm/TargetParser/ARMTargetParser.h>
@@ -41,6 +43,50 @@ llvm::Triple complete_arm(llvm::Triple triple, std::string_view cpu) {
   return triple;
 }
 
+// The version that Apple's linker wants to know: where the triple has none, objects would say nothing of
+// their platform, and iOS and its simulator would be one.
+llvm::Triple complete_darwin(llvm::Triple triple) {
+  if (!triple.isOSDarwin() || !triple.getOSVersion().empty()) return triple;
+  llvm::VersionTuple version = triple.isMacOSX()      ? llvm::VersionTuple(11, 0)
+                               : triple.isXROS()      ? llvm::VersionTuple(1, 0)
+                               : triple.isWatchOS()   ? llvm::VersionTuple(7, 0)
+                               : triple.isDriverKit() ? llvm::VersionTuple(20, 0)
+                                                      : llvm::VersionTuple(14, 0);
+  std::string system = triple.getOS() == llvm::Triple::Darwin ? "macosx" : triple.getOSName().str();
+  triple.setOSName(system + version.getAsString());
+  return triple;
+}
+
+bool means_nothing(llvm::StringRef word) {
+  return word.empty() || word == "unknown" || word == "none";
+}
+
+// The word of a triple that names neither a system nor an ABI where one of these is to stand; empty if there
+// is none.
+std::string unknown_word(const llvm::Triple& triple) {
+  llvm::StringRef system = triple.getOSName(), abi = triple.getEnvironmentName();
+  for (const char* format : {"elf", "coff", "macho"}) {
+    system.consume_back(format);
+    abi.consume_back(format);
+  }
+  if (!means_nothing(system) && triple.getOS() == llvm::Triple::UnknownOS) return system.str();
+  if (!means_nothing(abi) && triple.getEnvironment() == llvm::Triple::UnknownEnvironment) return abi.str();
+  bool is_alone = triple.getOSName().empty() && triple.getEnvironmentName().empty();
+  bool is_vendor = means_nothing(triple.getVendorName()) || triple.getVendor() != llvm::Triple::UnknownVendor;
+  return is_alone && !is_vendor ? triple.getVendorName().str() : "";
+}
+
+Diagnostic no_triple(std::string_view triple, const std::string& word) {
+  std::string near = nearest_words(word, {"linux",      "gnu",     "gnueabihf",   "gnueabi", "musl",
+                                          "musleabihf", "android", "androideabi", "windows", "msvc",
+                                          "mingw32",    "macosx",  "darwin",      "ios",     "simulator",
+                                          "none",       "elf",     "eabi",        "eabihf",  "freebsd"});
+  return usage_error("'" + std::string(triple) + "' is no target triple: '" + word +
+                     "' is neither a system nor an ABI" +
+                     (near.empty() ? "" : ", did you mean " + near + "?") +
+                     "; triples are such as x86_64-unknown-linux-gnu or thumbv7em-none-eabihf");
+}
+
 // What keeps Firn from compiling for a triple that LLVM can parse, or nothing.
 std::string objection(const llvm::Triple& triple) {
   switch (triple.getArch()) {
@@ -70,15 +116,18 @@ Arch arch_of(const llvm::Triple& triple) {
   return Arch::Other;
 }
 
+// What the names say by themselves.
+static llvm::Triple named_triple(std::string_view triple, std::string_view cpu) {
+  if (!triple.empty()) return llvm::Triple(llvm::Triple::normalize(std::string(triple)));
+  llvm::Triple host(llvm::Triple::normalize(llvm::sys::getDefaultTargetTriple()));
+  if (cpu.empty() || find_cpu_row(cpu, arch_of(host))) return host;
+  for (const CpuRow& row : cpu_table())
+    if (row.name == cpu) return llvm::Triple(llvm::Triple::normalize(std::string(row.triple)));
+  return host;
+}
+
 Expected<llvm::Triple> choose_triple(std::string_view triple, std::string_view cpu) {
-  llvm::Triple chosen(llvm::Triple::normalize(llvm::sys::getDefaultTargetTriple()));
-  if (!triple.empty()) {
-    chosen = llvm::Triple(llvm::Triple::normalize(std::string(triple)));
-  } else if (!cpu.empty() && !find_cpu_row(cpu, arch_of(chosen))) {
-    for (const CpuRow& row : cpu_table()) {
-      if (row.name == cpu) chosen = llvm::Triple(llvm::Triple::normalize(std::string(row.triple)));
-    }
-  }
+  llvm::Triple chosen = named_triple(triple, cpu);
   if (std::string reason = objection(chosen); !reason.empty()) {
     return usage_error(
         "target '" + (triple.empty() ? chosen.str() : std::string(triple)) +
@@ -86,7 +135,14 @@ Expected<llvm::Triple> choose_triple(std::string_view triple, std::string_view c
         "; it compiles for x86_64 and aarch64 (ELF, COFF, Mach-O), arm, thumb, riscv32 and riscv64 (ELF), " +
         "such as x86_64-unknown-linux-gnu or thumbv7em-none-eabihf");
   }
-  return is_arm(chosen) ? complete_arm(chosen, cpu) : chosen;
+  if (std::string word = unknown_word(chosen); !triple.empty() && !word.empty())
+    return no_triple(triple, word);
+  return is_arm(chosen) ? complete_arm(chosen, cpu) : complete_darwin(chosen);
+}
+
+std::string assumed_version(std::string_view triple, std::string_view cpu) {
+  llvm::Triple named = named_triple(triple, cpu), completed = complete_darwin(named);
+  return completed.str() == named.str() ? "" : completed.getOSName().str();
 }
 
 std::string default_cpu(const llvm::Triple& triple) {

@@ -1,6 +1,7 @@
 // What triples, CPUs and features become: closed sets, sensible defaults, and refusals by name.
 #include "tests/codegen/model_object.h"
 
+#include "compiler/target/assumed_version.h"
 #include "compiler/target/cpu_table.h"
 #include "compiler/target/product.h"
 #include "include/firn/cpu_features.h"
@@ -163,6 +164,48 @@ TEST_CASE("instructions that no constructor can ask for are not used", "[target]
   contains(refusal("aarch64-linux-gnu", "", "+mops"), "constructor");
   contains(target_of("x86_64-linux-gnu", "bdver4").features, "-sse4a");
   contains(target_of("aarch64-linux-gnu", "", "+v8.9a").features, ",-cssc,-mops");
+}
+
+TEST_CASE("a triple names a system or an ABI, whoever its vendor is", "[target]") {
+  for (const char* wrong :
+       {"arm-foo", "x86_64-foo", "x86_64-unknown-lnux-gnu", "aarch64-linux-gmu", "riscv32-foo-elff"}) {
+    auto target = find_target(wrong, "", "");
+    REQUIRE_FALSE(target);
+    CHECK(target.error().fault == Fault::Usage);
+    CHECK(target.error().message.find("'" + std::string(wrong) + "' is no target triple: '") == 0);
+  }
+  for (const char* right :
+       {"x86_64", "aarch64-none-elf", "arm-none-eabi", "x86_64-elf", "x86_64-w64-mingw32",
+        "aarch64-poky-linux", "x86_64-alpine-linux-musl", "aarch64-linux-android21",
+        "armv7l-unknown-linux-gnueabihf", "riscv32-unknown-elf", "x86_64-unknown-freebsd14.0",
+        "aarch64-unknown-none", "arm64-apple-ios14.0-simulator"}) {
+    INFO(right);
+    CHECK(find_target(right, "", ""));
+  }
+}
+
+TEST_CASE("triples of Apple's systems without a version get one", "[target]") {
+  const std::pair<const char*, const char*> versions[] = {
+      {"arm64-apple-ios", "arm64-apple-ios14.0"},
+      {"arm64-apple-ios-simulator", "arm64-apple-ios14.0-simulator"},
+      {"arm64-apple-macos", "arm64-apple-macos11.0"},
+      {"x86_64-apple-darwin", "x86_64-apple-macosx11.0"},
+      {"arm64-apple-tvos", "arm64-apple-tvos14.0"},
+      {"arm64-apple-watchos", "arm64-apple-watchos7.0"},
+      {"arm64-apple-xros", "arm64-apple-xros1.0"},
+      {"arm64-apple-ios16.2", "arm64-apple-ios16.2"},
+      {"arm64-apple-darwin23.1.0", "arm64-apple-darwin23.1.0"},
+      {"aarch64-linux-gnu", "aarch64-unknown-linux-gnu"}};
+  for (const auto& [given, wanted] : versions) {
+    auto target = find_target(given, "", "");
+    REQUIRE(target);
+    CHECK(target->triple == wanted);
+    bool is_completed = std::string(wanted).find(assumed_version(given, "")) != std::string::npos;
+    CHECK(is_completed);
+    CHECK(assumed_version(wanted, "").empty());
+  }
+  CHECK(assumed_version("arm64-apple-ios-simulator", "") == "ios14.0");
+  CHECK(assumed_version("", "").empty());
 }
 
 TEST_CASE("ARM CPUs bring their version of the architecture", "[target]") {

@@ -100,6 +100,16 @@ def check_operators(folder):
         check(not meant or 0 < said.find(meant) < said.find("--custom-op"), f"{name}: {said}")
 
 
+def check_systems(folder):
+    done = expect(["compile", MODEL, "--target", "arm64-apple-ios-simulator", "-o", os.path.join(folder, "ios")], 0,
+                  "warning: the target names no version of its system: the object is for ios14.0 and later")
+    check(json.load(open(os.path.join(folder, "ios.json")))["target"]["triple"] == "arm64-apple-ios14.0-simulator", done.stderr)
+    # LC_BUILD_VERSION, its size, the platform of the simulator, and 14.0.
+    check(struct.pack("<4I", 0x32, 24, 7, 14 << 16) in open(os.path.join(folder, "ios.o"), "rb").read(), "the object does not tell its platform")
+    done = expect(["compile", MODEL, "--target", "arm64-apple-ios15.0", "-o", os.path.join(folder, "ios")], 0)
+    check("warning" not in done.stderr, done.stderr)
+
+
 def check_folders(folder):
     out = os.path.join(folder, "out")
     os.mkdir(out)
@@ -201,6 +211,7 @@ def main():
         check_files(folder)
         check_dims(folder)
         check_operators(folder)
+        check_systems(folder)
         check_folders(folder)
         check_inspect(folder)
         check_verify()

@@ -14,8 +14,9 @@ NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
 
 # Options of all verbs that compile: bad values, each with what the message must say. None: any text is a value.
 COMPILING = {
-    "--target": [("nonsense", "is not supported")],
-    "--mcpu": [("frobnicator", "choices: "), ("x86-64-v33", "did you mean")],
+    "--target": [("nonsense", "is not supported"), ("arm-foo", "is no target triple: 'foo' is neither a system nor an ABI"),
+                 ("x86_64-unknown-lnux-gnu", "did you mean 'linux'?")],
+    "--mcpu": [("frobnicator", "choices: "), ("x86-64-v33", "did you mean 'x86-64-v3'?\n"), ("znver44", "did you mean 'znver4'?\n")],
     "--mattr": [("+frobnicator", "is not known")],
     "--multiversion": [("frobnicator", "choices: "), ("x86-64-v3,x86-64-v3", "the same features"), (",", "apart by commas")],
     "--optimize": [("7", ONE_OF_LEVELS)],

@@ -1,0 +1,13 @@
+// Versions of systems that triples leave open.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace firn {
+
+// "ios14.0", what objects say of the oldest system that they run on where the triple names one of Apple's
+// without a version; else empty.
+std::string assumed_version(std::string_view triple, std::string_view cpu);
+
+} // namespace firn
