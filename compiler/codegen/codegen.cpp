@@ -184,6 +184,17 @@ std::set<std::string> custom_symbols(const kernel::Program& program) {
   return symbols;
 }
 
+// Weights in an object of COFF or Mach-O lie beside the code, which reaches 2 GiB at most; ELF has a section
+// of their own for them, which may lie further.
+Result check_reach(int64_t weight_bytes) {
+  constexpr int64_t kMost =
+      (int64_t{1} << 31) - (int64_t{64} << 20); // code and the program's own data come too
+  if (weight_bytes <= kMost) return {};
+  return unsupported_error("the weights take " + std::to_string(weight_bytes) +
+                           " bytes: an object of COFF or Mach-O holds no more than " + std::to_string(kMost) +
+                           "; --weight-type holds them in fewer bits");
+}
+
 Expected<int64_t> write_plain(std::span<const char> object, OutputSet& outputs, const std::string& path) {
   Result written = outputs.write(path, std::string_view(object.data(), object.size()));
   if (!written) return written.error();
@@ -210,6 +221,9 @@ Expected<std::string> emit_assembly(const kernel::Program& program, const Codege
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   OutputSet& outputs, const std::string& path) {
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
+  if (!elf)
+    if (Result reaches = check_reach(options.embedded(program).weight_bytes); !reaches)
+      return reaches.error();
   auto generated = generate(program, options, Stage::Object, /*embed_weights=*/!elf);
   if (!generated) return generated.error();
   Generation& generation = **generated;

@@ -325,6 +325,18 @@ TEST_CASE("objects of every format are measured alike", "[object]") {
   }
 }
 
+TEST_CASE("weights that code beside them cannot reach are refused", "[object]") {
+  TemporaryFolder folder;
+  Program program = chain_program();
+  program.weight_bytes = int64_t{3} << 30;
+  for (const char* triple : {"x86_64-pc-windows-msvc", "arm64-apple-macosx"}) {
+    auto facts = codegen::emit_object(program, options_for(target_of(triple, "")), folder.file("a.o"));
+    REQUIRE_FALSE(facts);
+    CHECK(facts.error().fault == Fault::Unsupported);
+    CHECK(facts.error().message.find("the weights take 3221225472 bytes") != std::string::npos);
+  }
+}
+
 // y = x * w + y, in one instruction.
 static Program fma_program() {
   auto kernel = std::make_unique<Kernel>();
