@@ -188,6 +188,8 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);
   if (prepares)
     if (Result done = lower_prepare(c, lowering); !done) return failed(done.error());
+  if (database)
+    for (std::string& line : database->idle_lines()) c.facts.warnings.push_back(std::move(line));
   if (Result described = describe(options, c); !described) return failed(described.error());
   c.codegen = codegen_options(options, c);
   return true;

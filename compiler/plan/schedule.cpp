@@ -61,14 +61,27 @@ Expected<ScheduleDatabase> ScheduleDatabase::parse(const std::string& name, std:
       return usage_error(place + ": wanted 'CPU SIGNATURE => PLAN', found '" + line + "'");
     auto plan = parse_kernel_plan(place, std::string_view(line).substr(arrow + kArrow.size()));
     if (!plan) return usage_error(plan.error().message);
-    database.plans_[trimmed(std::string_view(line).substr(0, arrow))] = std::move(*plan);
+    std::string signature = trimmed(std::string_view(line).substr(0, arrow));
+    if (auto earlier = database.lines_.find(signature); earlier != database.lines_.end())
+      database.replaced_.push_back(earlier->second.place + ": the kernel has another plan at " + place +
+                                   ", which is taken");
+    database.lines_[signature] = {place, std::move(*plan)};
   }
   return database;
 }
 
 const KernelPlan* ScheduleDatabase::find(const std::string& signature) const {
-  auto found = plans_.find(signature);
-  return found == plans_.end() ? nullptr : &found->second;
+  auto found = lines_.find(signature);
+  if (found == lines_.end()) return nullptr;
+  found->second.is_used = true;
+  return &found->second.plan;
+}
+
+std::vector<std::string> ScheduleDatabase::idle_lines() const {
+  std::vector<std::string> texts = replaced_;
+  for (const auto& [signature, line] : lines_)
+    if (!line.is_used) texts.push_back(line.place + ": the model has no kernel " + signature);
+  return texts;
 }
 
 std::string explanation_text(const std::vector<Explanation>& explanations) {

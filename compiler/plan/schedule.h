@@ -28,9 +28,18 @@ public:
   static Expected<ScheduleDatabase> parse(const std::string& name, std::string_view text);
   // The plan of a signature, null if there is none.
   const KernelPlan* find(const std::string& signature) const;
+  // Lines that have had no effect, each as a text that names its place: those that a later one of the same
+  // signature replaces, and those that find() was not asked for.
+  std::vector<std::string> idle_lines() const;
 
 private:
-  std::map<std::string, KernelPlan> plans_;
+  struct Line {
+    std::string place; // "FILE:12"
+    KernelPlan plan;
+    mutable bool is_used = false;
+  };
+  std::map<std::string, Line> lines_;
+  std::vector<std::string> replaced_;
 };
 
 // Why a kernel is computed as it is.

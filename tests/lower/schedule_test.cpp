@@ -136,6 +136,19 @@ TEST_CASE("an explanation reads back as a database", "[lower]") {
   CHECK(to_string(explain(&*database).chosen) == to_string(own.chosen));
 }
 
+TEST_CASE("lines of a schedule database without effect are known", "[lower]") {
+  Explanation own = explain(nullptr);
+  auto database =
+      ScheduleDatabase::parse("db", "znver4 dot() -> f32[1] => direct\n# comment\n" + own.signature +
+                                        " => direct tile 4x2\n\n" + own.signature + " => direct tile 2x2\n");
+  REQUIRE(database);
+  (void)explain(&*database);
+  std::vector<std::string> lines = database->idle_lines();
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "db:3: the kernel has another plan at db:5, which is taken");
+  CHECK(lines[1] == "db:1: the model has no kernel znver4 dot() -> f32[1]");
+}
+
 TEST_CASE("broken schedule databases name the line", "[lower]") {
   CHECK(error_of("a => direct\n") == "");
   CHECK(error_of("a => direct\nnonsense\n").find("db:2: wanted 'CPU SIGNATURE => PLAN'") == 0);

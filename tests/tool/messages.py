@@ -100,6 +100,17 @@ def check_operators(folder):
         check(not meant or 0 < said.find(meant) < said.find("--custom-op"), f"{name}: {said}")
 
 
+def check_schedules(folder):
+    """Lines of a schedule database that have no effect are told."""
+    lines = [line for line in expect(["compile", MODEL, "--explain", "-o", os.path.join(folder, "net")], 0).stdout.split("\n") if " => direct tile" in line]
+    database = os.path.join(folder, "schedules")
+    with open(database, "w") as file:
+        file.write(f"{lines[0]}\n{lines[0]}\nznver4 nothing => direct tile 4x2\n")
+    said = expect(["compile", MODEL, "--schedule-db", database, "-o", os.path.join(folder, "net")], 0).stderr
+    check(f"warning: {database}:1: the kernel has another plan at {database}:2, which is taken" in said, said)
+    check(f"warning: {database}:3: the model has no kernel znver4 nothing" in said and said.count("warning") == 2, said)
+
+
 def check_systems(folder):
     done = expect(["compile", MODEL, "--target", "arm64-apple-ios-simulator", "-o", os.path.join(folder, "ios")], 0,
                   "warning: the target names no version of its system: the object is for ios14.0 and later")
@@ -211,6 +222,7 @@ def main():
         check_files(folder)
         check_dims(folder)
         check_operators(folder)
+        check_schedules(folder)
         check_systems(folder)
         check_folders(folder)
         check_inspect(folder)
