@@ -218,7 +218,7 @@ memory::PlanOptions plan_options(const CompileOptions& options, const Module& mo
 Result describe(const CompileOptions& options, Compilation& c) {
   artifact::ModelDescription& d = c.description;
   d.model_name = c.module->name();
-  d.source_file = options.model;
+  d.source_file = options.model == kStandardInput ? "standard input" : options.model;
   d.source_sha256 = c.facts.sha256;
   d.class_name =
       options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;

@@ -6,6 +6,7 @@
 #include "compiler/driver/compiled_model.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/quantize/quantize.h"
+#include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/temporary_folder.h"
 
@@ -13,6 +14,7 @@ namespace firn::driver {
 namespace {
 
 std::string replace_extension(const std::string& path, const std::string& extension) {
+  if (path == kStandardInput) return "model" + extension;
   return (path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path) + extension;
 }
 
@@ -45,7 +47,8 @@ Result check_initializers(const onnx::ModelFacts& facts, const onnx::ImportOptio
 Result write_rule(const QuantizeOptions& options, const std::set<std::string>& external_files,
                   const std::string& output, const std::string& page) {
   if (options.depfile.empty()) return {};
-  std::vector<std::string> inputs{options.compile.model};
+  std::vector<std::string> inputs;
+  if (options.compile.model != kStandardInput) inputs.push_back(options.compile.model);
   inputs.insert(inputs.end(), external_files.begin(), external_files.end());
   for (std::string& file : calibration_files(options.data)) inputs.push_back(std::move(file));
   inputs.insert(inputs.end(), options.compile.link.begin(), options.compile.link.end());

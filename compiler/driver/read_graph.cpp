@@ -7,8 +7,6 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/text_scanner.h"
 
-#include <iostream>
-#include <iterator>
 #include <span>
 
 namespace firn::driver {
@@ -24,11 +22,12 @@ Expected<LiteralTable> read_side_file(const std::string& path) {
 } // namespace
 
 bool is_graph_text(const std::string& path) {
-  return path.ends_with(".hlo");
+  if (path != kStandardInput) return path.ends_with(".hlo");
+  auto text = read_text(path);
+  return text && TextScanner(path, *text).next_is("module");
 }
 
 Expected<std::string> read_text(const std::string& path) {
-  if (path == "-") return std::string{std::istreambuf_iterator<char>(std::cin), {}};
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   auto bytes = (*file)->bytes();

@@ -5,6 +5,7 @@
 
 #include "compiler/driver/object_runner.h"
 #include "compiler/frontend/onnx/model_part.h"
+#include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/temporary_folder.h"
 
@@ -203,6 +204,7 @@ private:
 };
 
 std::string default_output(const std::string& model) {
+  if (model == kStandardInput) return "model.reduced.onnx";
   size_t dot = model.rfind(".onnx");
   return (dot != std::string::npos && dot + 5 == model.size() ? model.substr(0, dot) : model) +
          ".reduced.onnx";

@@ -8,6 +8,7 @@
 #include "compiler/driver/describe.h"
 #include "compiler/graph/text.h"
 #include "compiler/kernel/weights_hash.h"
+#include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/standard_output.h"
 
@@ -17,6 +18,7 @@ namespace firn::driver {
 namespace {
 
 std::string model_stem(const CompileOptions& options) {
+  if (options.model == kStandardInput) return "model";
   return std::filesystem::path(options.model).stem().string();
 }
 
@@ -116,7 +118,8 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
   if (Result written = outputs.write(manifest, artifact::write_manifest(c.description)); !written)
     return written;
   if (!options.depfile.empty()) {
-    std::vector<std::string> inputs{options.model};
+    std::vector<std::string> inputs;
+    if (options.model != kStandardInput) inputs.push_back(options.model);
     inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
     if (!options.schedule_db.empty()) inputs.push_back(options.schedule_db);
     auto rule = artifact::write_depfile({object, header, manifest}, inputs);

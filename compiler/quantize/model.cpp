@@ -6,11 +6,6 @@
 namespace firn::quantize {
 namespace {
 
-std::string folder_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 void write_tensor(std::string name, const Literal& literal, wire::TensorProto& tensor) {
   tensor.Clear();
   for (int64_t dim : literal.dims()) tensor.add_dims(dim);
@@ -69,7 +64,7 @@ constexpr int64_t kLargestFile = (int64_t{1} << 31) - (int64_t{1} << 26); // pro
 Expected<Model> Model::read(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
-  auto loaded = onnx::load_model(*file, folder_of(path));
+  auto loaded = onnx::load_model(*file, onnx::folder_of(path));
   if (!loaded) return loaded.error();
   Model model;
   model.loaded_ = std::move(*loaded);

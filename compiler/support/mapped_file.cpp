@@ -19,9 +19,29 @@ std::optional<std::string> resolve(const std::string& path) {
   return text;
 }
 
+std::optional<std::string> read_standard_input() {
+  std::string bytes;
+  char block[1 << 16];
+  while (true) {
+    ssize_t count = ::read(STDIN_FILENO, block, sizeof block);
+    if (count == 0) return bytes;
+    if (count > 0)
+      bytes.append(block, static_cast<size_t>(count));
+    else if (errno != EINTR)
+      return std::nullopt;
+  }
+}
+
 } // namespace
 
 Expected<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+  if (path == kStandardInput) {
+    static std::shared_ptr<const MappedFile> read;
+    if (read) return read;
+    auto bytes = read_standard_input();
+    if (!bytes) return usage_error(std::string("cannot read standard input: ") + std::strerror(errno));
+    return read = from_bytes(path, std::move(*bytes));
+  }
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return usage_error("cannot open '" + path + "': " + std::strerror(errno));
   struct stat status {};

@@ -10,9 +10,13 @@
 
 namespace firn {
 
+// The path that stands for standard input.
+inline constexpr char kStandardInput[] = "-";
+
 class MappedFile {
 public:
-  // Maps `path`; an unreadable file or a folder is a usage error that names the path.
+  // Maps `path`; an unreadable file or a folder is a usage error that names the path. Standard input is read
+  // to its end by the first call for it, and is the same file for all others.
   static Expected<std::shared_ptr<const MappedFile>> open(const std::string& path);
   // Maps `relative` only if it is a regular file beneath `folder` after resolving symbolic links; a path that
   // leaves the folder is a model error. This is how external data of untrusted models is opened.

@@ -90,6 +90,30 @@ def check_dims(folder):
     expect(["compile", shapeless, "--shape", "x=2x3", "--emit=header"], 0, "f32[2,3]")
 
 
+def check_standard_input(folder):
+    out = os.path.join(folder, "piped")
+
+    def piped(path, arguments, code, *texts):
+        with open(path, "rb") as file:
+            return expect(arguments, code, *texts, stdin=file)
+    piped(MODEL, ["compile", "-", "-o", out], 0, "standard input  f32[1,1,28,28] -> f32[1,10]")
+    expect(["compile", MODEL, "-o", out + "2", "--class", "Piped"], 0)
+    check(open(out + ".o", "rb").read() != b"", "nothing was written")
+    piped(MODEL, ["inspect", "-"], 0, "it compiles for")
+    piped(MODEL, ["run", "-", "--input", "image=" + IMAGE], 0, "probabilities: f32[1,10]")
+    piped(MODEL, ["bench", "-", "--seconds=0.01"], 0, "ms")
+    piped(MODEL, ["quantize", "-", "--data", os.path.dirname(IMAGE), "-o", out + ".onnx"], 0, "standard input -> " + out + ".onnx")
+    piped(MODEL, ["reduce", "-", "-q", "-o", out + ".onnx", "--check", "! true {}"], 0, "1 of 7 nodes")
+    done = piped(MODEL, ["compile", "-", "--emit=graph", "--weights-out", out + ".weights"], 0, "module @model")
+    with open(out + ".hlo", "w") as file:
+        file.write(done.stdout)
+    piped(out + ".hlo", ["opt", "-", "--weights-in", out + ".weights"], 0, "module @model")
+    piped(out + ".hlo", ["compile", "-", "--weights-in", out + ".weights", "-o", out], 0, "standard input ")
+    piped(os.devnull, ["compile", "-"], 1, "standard input: error: the file is empty")
+    symbolic = symbolic_model(folder)
+    piped(symbolic, ["compile", "-"], 2, "standard input: error: symbolic dims have no value: 'batch', 'height'")
+
+
 def check_operators(folder):
     """What may have been meant is said before operators of the program are."""
     names = {"Relu6": "did you mean 'Relu'?", "conv": "did you mean 'Conv'?", "MatMull": "did you mean 'MatMul'?", "Frobnicate": None}
@@ -221,6 +245,7 @@ def main():
         check_verbs()
         check_files(folder)
         check_dims(folder)
+        check_standard_input(folder)
         check_operators(folder)
         check_schedules(folder)
         check_systems(folder)

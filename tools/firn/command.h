@@ -35,6 +35,8 @@ void add_verify_command(CLI::App& app, Action& action);
 // What 'firn help custom-op' prints.
 std::string custom_op_help();
 
+// How messages call the file at `path`, which may be standard input.
+std::string shown_file(const std::string& path);
 // Each prints to standard error and gives the exit code. `file` is what the messages are about; empty: the
 // command line.
 int report(const Diagnostic& diagnostic, const std::string& file = "");

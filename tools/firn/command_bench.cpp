@@ -43,7 +43,8 @@ void add_bench_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
   CLI::App* verb =
       app.add_subcommand("bench", "Time a model, kernel by kernel, against the machine's bounds");
-  CLI::Option* model = verb->add_option("model", command->flags.options.model, "the ONNX model");
+  CLI::Option* model =
+      verb->add_option("model", command->flags.options.model, "the ONNX model; -: standard input");
   CLI::Option* seconds =
       verb->add_option("--seconds", command->options.seconds, "time to measure; default 2");
   seconds->check(number_between(0, 1e5, /*above=*/true));

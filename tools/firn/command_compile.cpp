@@ -92,7 +92,7 @@ Result finish(CompileCommand& command) {
 int print_facts(const CompileCommand& command, const driver::Compilation& compilation) {
   const driver::CompileOptions& options = command.flags.options;
   for (const std::string& warning : compilation.facts.warnings)
-    std::fputs(warning_text(options.model, warning).c_str(), stderr);
+    std::fputs(warning_text(shown_file(options.model), warning).c_str(), stderr);
   bool is_object = options.emit == driver::Emit::Object;
   std::string text;
   if (command.json)
@@ -138,7 +138,9 @@ void add_compile_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<CompileCommand>();
   driver::CompileOptions& options = command->flags.options;
   CLI::App* verb = app.add_subcommand("compile", "Compile a model into an object, a header and a manifest");
-  verb->add_option("model", options.model, "the ONNX model, or a graph in text form (.hlo)")->required();
+  verb->add_option("model", options.model,
+                   "the ONNX model, or a graph in text form (.hlo); -: standard input")
+      ->required();
   verb->add_option("-o,--output", options.output,
                    "stem of the files to write: STEM.o, STEM.h, STEM.json; a folder, if it ends with /");
   verb->add_option("--class", options.class_name,

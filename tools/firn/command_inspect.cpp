@@ -16,7 +16,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
   };
   auto command = std::make_shared<Command>();
   CLI::App* verb = app.add_subcommand("inspect", "Show what a model is and whether it compiles");
-  verb->add_option("model", command->flags.options.model, "the ONNX model")->required();
+  verb->add_option("model", command->flags.options.model, "the ONNX model; -: standard input")->required();
   command->flags.add_to(*verb);
   verb->add_flag("--json", command->json, "print JSON");
   verb->footer("Example:\n  firn inspect net.onnx --dim batch=1");

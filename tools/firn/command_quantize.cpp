@@ -62,7 +62,7 @@ void add_quantize_command(CLI::App& app, Action& action) {
   driver::QuantizeOptions& options = command->options;
   CLI::App* verb =
       app.add_subcommand("quantize", "Make a model compute in 8-bit integers, by calibration data");
-  verb->add_option("model", command->flags.options.model, "the ONNX model")->required();
+  verb->add_option("model", command->flags.options.model, "the ONNX model; -: standard input")->required();
   verb->add_option("--data", options.data,
                    "folder with calibration data: .npy, .npz or .pb files, or folders with input_0.pb ...")
       ->required();

@@ -12,7 +12,7 @@ namespace firn::tool {
 void add_reduce_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<driver::ReduceOptions>();
   CLI::App* verb = app.add_subcommand("reduce", "Make a model that fails small, for a bug report");
-  verb->add_option("model", options->model, "the ONNX model")->required();
+  verb->add_option("model", options->model, "the ONNX model; -: standard input")->required();
   verb->add_option(
           "--check", options->check,
           "command that fails on the model, whose path stands for {}; what is left out must not change "

@@ -1,5 +1,6 @@
 // What the tool prints, and the exit code that follows.
 #include "compiler/support/diagnostic_text.h"
+#include "compiler/support/mapped_file.h"
 #include "compiler/support/standard_output.h"
 #include "tools/firn/command.h"
 
@@ -7,13 +8,17 @@
 
 namespace firn::tool {
 
+std::string shown_file(const std::string& path) {
+  return path == kStandardInput ? "standard input" : path;
+}
+
 int report(const Diagnostic& diagnostic, const std::string& file) {
-  std::fputs(diagnostic_text(file, diagnostic).c_str(), stderr);
+  std::fputs(diagnostic_text(shown_file(file), diagnostic).c_str(), stderr);
   return static_cast<int>(diagnostic.fault);
 }
 
 int report(const DiagnosticList& diagnostics, const std::string& file) {
-  std::fputs(diagnostics_text(file, diagnostics).c_str(), stderr);
+  std::fputs(diagnostics_text(shown_file(file), diagnostics).c_str(), stderr);
   return static_cast<int>(gravest_fault(diagnostics));
 }
 

@@ -14,13 +14,9 @@
 namespace firn::onnx {
 namespace {
 
-std::string folder_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // "models/my net.onnx" is module my_net.
 std::string module_name(const std::string& path) {
+  if (path == kStandardInput) return "model";
   size_t slash = path.rfind('/');
   std::string stem = slash == std::string::npos ? path : path.substr(slash + 1);
   stem = stem.substr(0, stem.rfind('.'));

@@ -95,6 +95,12 @@ std::string node_label(const wire::NodeProto& node, int index) {
   return node.name() + " (" + node.op_type() + ", " + number + ")";
 }
 
+std::string folder_of(const std::string& path) {
+  if (path == kStandardInput) return "";
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::string folder) {
   if (file->bytes().empty()) return model_error("the file is empty");
   auto skeleton = make_skeleton(file->bytes(), WireMessage::Model);

@@ -24,6 +24,9 @@ struct LoadedModel {
   std::map<std::string, int> opsets; // domain "" is the default
 };
 
+// Where external data of the model at `path` lies: "." for a plain name, empty for standard input.
+std::string folder_of(const std::string& path);
+
 // Parses `file` and puts nodes in an order of use; folder is where external data may lie. Refuses unknown IR
 // versions and opsets.
 Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::string folder);

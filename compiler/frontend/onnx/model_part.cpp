@@ -45,11 +45,6 @@ std::map<std::string, Type> find_types(LoadedModel& model, const std::set<std::s
   return types;
 }
 
-std::string folder_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
 } // namespace
 
 // What a part reads, gives and keeps.

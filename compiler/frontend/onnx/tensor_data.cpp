@@ -82,7 +82,8 @@ Expected<LiteralRef> read_external(const wire::TensorProto& tensor, DType dtype,
   }
   if (location.empty()) return model_error("external data has no location");
   if (source.folder.empty())
-    return model_error("external data '" + location + "' of a model that has no folder");
+    return usage_error("external data '" + location +
+                       "' of a model that has no folder: give the path of the model's file");
   auto& file = source.external[location];
   if (!file) {
     auto opened = MappedFile::open_beneath(source.folder, location);
