@@ -91,7 +91,9 @@ Model::Model(const Model& other)
 Result Model::read_constants() {
   for (const auto& tensor : graph().initializer()) {
     auto literal = onnx::read_tensor(tensor, loaded_.source);
-    if (!literal) return model_error("initializer '" + tensor.name() + "': " + literal.error().message);
+    if (!literal)
+      return Diagnostic{literal.error().fault,
+                        "initializer '" + tensor.name() + "': " + literal.error().message};
     constants_[tensor.name()] = *literal;
   }
   for (const auto& tensor : graph().sparse_initializer()) {

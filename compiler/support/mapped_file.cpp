@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,13 +75,20 @@ Expected<std::shared_ptr<const MappedFile>> MappedFile::open_beneath(const std::
   auto root = resolve(folder.empty() ? "." : folder);
   if (!root) return model_error("cannot find the model's folder '" + folder + "'");
   auto target = resolve(*root + "/" + relative);
-  if (!target) return model_error("cannot open external data '" + relative + "': " + std::strerror(errno));
+  if (!target) {
+    bool is_absent = errno == ENOENT || errno == EACCES;
+    std::string text = "cannot open external data '" + relative + "': " + std::strerror(errno);
+    if (std::filesystem::path(relative).lexically_normal().string().starts_with(".."))
+      return model_error("external data path '" + relative + "' leaves the model's folder");
+    return is_absent ? usage_error(text) : model_error(text);
+  }
   std::string prefix = *root == "/" ? *root : *root + "/";
   if (target->compare(0, prefix.size(), prefix) != 0)
     return model_error("external data path '" + relative + "' leaves the model's folder");
   auto file = open(*target);
-  if (!file) return model_error("external data '" + relative + "': " + file.error().message);
-  return file;
+  if (file) return file;
+  std::string text = "external data '" + relative + "': " + file.error().message;
+  return std::filesystem::is_regular_file(*target) ? usage_error(text) : model_error(text);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::from_bytes(std::string name, std::string bytes) {

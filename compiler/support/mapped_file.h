@@ -19,7 +19,8 @@ public:
   // to its end by the first call for it, and is the same file for all others.
   static Expected<std::shared_ptr<const MappedFile>> open(const std::string& path);
   // Maps `relative` only if it is a regular file beneath `folder` after resolving symbolic links; a path that
-  // leaves the folder is a model error. This is how external data of untrusted models is opened.
+  // leaves the folder is a model error, a file that is not there a usage error. This is how external data of
+  // untrusted models is opened.
   static Expected<std::shared_ptr<const MappedFile>> open_beneath(const std::string& folder,
                                                                   const std::string& relative);
   // Wraps bytes that live in memory, for tests.

@@ -4,7 +4,8 @@
     hostile.py FIRN MODEL
 
 Models are written byte by byte, or made from MODEL by cutting and flipping. Structural
-breaks must end with exit code 1 or 3; random damage may by luck leave a valid model, so exit code 0 is allowed there.
+breaks must end with exit code 1 or 3, or 2 where the model names a file that is not there; random damage may by luck leave a
+valid model, so exit code 0 is allowed there.
 """
 import os
 import random
@@ -175,7 +176,8 @@ def check(firn, folder, name, data, may_succeed):
         process.kill()
         process.communicate()
         return f"{name}: no end within {SECONDS} s"
-    if process.returncode not in ((0, 1, 3) if may_succeed else (1, 3)):
+    lacks_file = "cannot open external data" in text
+    if process.returncode not in ((2,) if lacks_file else (0, 1, 3) if may_succeed else (1, 3)):
         return f"{name}: exit code {process.returncode}: {text[-400:]}"
     if process.returncode != 0 and not text.strip():
         return f"{name}: refused without a message"

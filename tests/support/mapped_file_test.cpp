@@ -41,10 +41,10 @@ std::string content(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-std::string refusal(const Folders& folders, const std::string& relative) {
+std::string refusal(const Folders& folders, const std::string& relative, Fault fault = Fault::Model) {
   auto file = MappedFile::open_beneath(folders.model(), relative);
   REQUIRE_FALSE(file);
-  CHECK(file.error().fault == Fault::Model);
+  CHECK(file.error().fault == fault);
   return file.error().message;
 }
 
@@ -88,6 +88,7 @@ TEST_CASE("external data never leaves the folder") {
   Folders folders;
   CHECK(refusal(folders, "../secret").find("leaves the model's folder") != std::string::npos);
   CHECK(refusal(folders, "deep/../../secret").find("leaves the model's folder") != std::string::npos);
+  CHECK(refusal(folders, "absent/../../secret").find("leaves the model's folder") != std::string::npos);
   // A sibling whose name begins like the folder's is outside.
   CHECK(refusal(folders, "../model_of_another/weights.bin").find("leaves") != std::string::npos);
   CHECK(refusal(folders, (folders.root() / "model/weights.bin").string()).find("absolute") !=
@@ -95,7 +96,7 @@ TEST_CASE("external data never leaves the folder") {
   CHECK(refusal(folders, "/etc/passwd").find("absolute") != std::string::npos);
   CHECK(refusal(folders, "").find("empty") != std::string::npos);
   CHECK(refusal(folders, std::string("weights.bin\0x", 13)).find("broken") != std::string::npos);
-  CHECK(refusal(folders, "absent.bin").find("absent.bin") != std::string::npos);
+  CHECK(refusal(folders, "absent.bin", Fault::Usage).find("absent.bin") != std::string::npos);
 }
 
 TEST_CASE("links that leave the folder are refused") {

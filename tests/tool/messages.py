@@ -90,6 +90,28 @@ def check_dims(folder):
     expect(["compile", shapeless, "--shape", "x=2x3", "--emit=header"], 0, "f32[2,3]")
 
 
+def check_missing_files(folder):
+    """External data that is not there is told once, with its name."""
+    far = write_model(os.path.join(folder, "far.onnx"), [node("Add", ["x", "v"], ["h"]), node("Add", ["h", "w"], ["y"])], [value("x", [2])], [value("y", [2])],
+                      [tensor(name, [2], extra=external("far.bin", offset=str(8 * i))) for i, name in enumerate("vw")])
+    for verb in ("compile", "inspect", "bench"):
+        done = expect([verb, far], 2, f"{far}: error: cannot open external data 'far.bin': No such file or directory")
+        check(done.stderr.count("far.bin") == 1, f"a missing file is told more than once: {done.stderr}")
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }".ljust(117) + "\n"
+    os.mkdir(os.path.join(folder, "samples"))
+    with open(os.path.join(folder, "samples", "x.npy"), "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(8))
+    for arguments in (["quantize", far, "--data", os.path.join(folder, "samples")], ["reduce", far, "--check", "true {}"]):
+        expect([*arguments, "-o", os.path.join(folder, "never.onnx")], 2, "cannot open external data 'far.bin': No such file or directory")
+    named = write_model(os.path.join(folder, "named.onnx"), [node("Add", ["x", "v"], ["y"])], [value("x", ["n", 2])], [value("y", ["n", 2])],
+                        [tensor("v", [2], extra=external("far.bin"))])
+    done = expect(["inspect", named], 2, f"{named}: error: cannot open external data 'far.bin'")
+    check("--dim" not in done.stderr, f"dims are asked for though a file is missing: {done.stderr}")
+    with open(far, "rb") as file:
+        done = expect(["compile", "-"], 2, "external data 'far.bin' of a model that has no folder: give the path of the model's file", stdin=file)
+    check(done.stderr.count("far.bin") == 1, done.stderr)
+
+
 def check_standard_input(folder):
     out = os.path.join(folder, "piped")
 
@@ -245,6 +267,7 @@ def main():
         check_verbs()
         check_files(folder)
         check_dims(folder)
+        check_missing_files(folder)
         check_standard_input(folder)
         check_operators(folder)
         check_schedules(folder)

@@ -26,7 +26,9 @@ std::string range_text(int low, int high) {
 void GraphImporter::add_initializer(const std::string& name, const Expected<LiteralRef>& literal,
                                     Scope& scope) {
   if (!literal) {
-    state_.diagnostics.add({literal.error().fault, "initializer '" + name + "': " + literal.error().message});
+    if (!state_.lacks_file(literal.error()))
+      state_.diagnostics.add(
+          {literal.error().fault, "initializer '" + name + "': " + literal.error().message});
     (void)scope.define(name, {{}, true});
     return;
   }

@@ -72,6 +72,12 @@ const wire::FunctionProto* ImportState::find_function(const wire::NodeProto& nod
   return found == functions_.end() ? nullptr : found->second;
 }
 
+bool ImportState::lacks_file(const Diagnostic& error) {
+  if (error.fault != Fault::Usage) return false;
+  if (missing_.insert(error.message).second) diagnostics.add(error);
+  return true;
+}
+
 void ImportState::warn(std::string message) {
   auto& warnings = facts.warnings;
   if (warnings.size() < kMaxWarnings &&

@@ -120,11 +120,15 @@ public:
   static bool is_count(const Symbol& symbol);
   // Dims as values say them: those made of such counts are counted.
   static std::vector<Dim> with_counts(std::vector<Dim> dims);
+  // Whether a tensor could not be read for want of the file that it lies in, which is said once for all that
+  // do.
+  bool lacks_file(const Diagnostic& error);
   const wire::FunctionProto* find_function(const wire::NodeProto& node) const;
   void warn(std::string message);
 
 private:
   SymbolRef add_symbol(const std::string& word, DimRange range);
+  std::set<std::string> missing_;                                              // what was said of files
   std::map<std::string, SymbolRef> symbols_;                                   // by the model's names
   std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_; // by domain, name, overload
 };

@@ -87,7 +87,7 @@ Expected<LiteralRef> read_external(const wire::TensorProto& tensor, DType dtype,
   auto& file = source.external[location];
   if (!file) {
     auto opened = MappedFile::open_beneath(source.folder, location);
-    if (!opened) return model_error(opened.error().message);
+    if (!opened) return opened.error();
     file = *opened;
   }
   if (length && *length != size)
