@@ -224,11 +224,15 @@ std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticLi
   PhaseTimer timer(*compilation, options);
   if (!compile_program(options, *compilation, timer, diagnostics)) return nullptr;
   timer.begin("generate code");
-  if (Result written = write_outputs(options, *compilation); !written) {
+  CompileOptions writing = options;
+  writing.announce = [&](const Compilation& complete) -> Result {
+    timer.end();
+    return options.announce ? options.announce(complete) : Result();
+  };
+  if (Result written = write_outputs(writing, *compilation); !written) {
     diagnostics.add(written.error());
     return nullptr;
   }
-  timer.end();
   return compilation;
 }
 

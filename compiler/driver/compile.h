@@ -27,6 +27,8 @@ enum class Weights : uint8_t { Embed, Init };
 // What products of weights and activations are multiplied in; sums are f32 (passes/multiply_in_bf16.cpp).
 enum class Precision : uint8_t { F32, BF16 };
 
+struct Compilation;
+
 struct CompileOptions {
   std::string model;      // path of the ONNX file, or of a graph in text form (.hlo)
   std::string weights_in; // side file with the large constants of a graph in text form; empty: none
@@ -61,6 +63,8 @@ struct CompileOptions {
   std::optional<int64_t> flash_budget, ram_budget;
   std::vector<std::string> flags;                         // as given, for the manifest
   std::function<void(const std::string& phase)> progress; // called when a phase begins
+  // Called when all files are complete and none is in its place yet: after a failure none will be.
+  std::function<Result(const Compilation&)> announce;
 };
 
 // One phase of a compilation, for --time-passes.

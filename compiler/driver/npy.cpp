@@ -173,11 +173,11 @@ std::string npy_file(const std::string& descriptor, const Literal& literal, cons
 
 } // namespace
 
-Result write_npy(const std::string& path, const Literal& literal) {
+Expected<std::string> npy_bytes(const std::string& path, const Literal& literal) {
   if (literal.dtype() == DType::String) {
     auto text = write_npy_text(literal);
     if (!text) return usage_error("'" + path + "': .npy files cannot hold it: " + text.error().message);
-    return write_file(path, npy_file(text->descriptor, literal, text->data));
+    return npy_file(text->descriptor, literal, text->data);
   }
   bool is_bytes = is_bytes_in_files(literal.dtype());
   std::string_view type = is_bytes ? "V1" : "";
@@ -186,7 +186,7 @@ Result write_npy(const std::string& path, const Literal& literal) {
   if (type.empty())
     return usage_error("'" + path + "': .npy files cannot hold " + std::string(dtype_name(literal.dtype())));
   bool single = bit_width(literal.dtype()) <= 8;
-  return write_file(path, npy_file((single ? "|" : "<") + std::string(type), literal, to_bytes(literal)));
+  return npy_file((single ? "|" : "<") + std::string(type), literal, to_bytes(literal));
 }
 
 } // namespace firn::driver

@@ -45,7 +45,7 @@ Result check_initializers(const onnx::ModelFacts& facts, const onnx::ImportOptio
 }
 
 Result write_rule(const QuantizeOptions& options, const std::set<std::string>& external_files,
-                  const std::string& output, const std::string& page) {
+                  const std::string& output, const std::string& page, OutputSet& outputs) {
   if (options.depfile.empty()) return {};
   std::vector<std::string> inputs;
   if (options.compile.model != kStandardInput) inputs.push_back(options.compile.model);
@@ -53,7 +53,15 @@ Result write_rule(const QuantizeOptions& options, const std::set<std::string>& e
   for (std::string& file : calibration_files(options.data)) inputs.push_back(std::move(file));
   inputs.insert(inputs.end(), options.compile.link.begin(), options.compile.link.end());
   auto rule = artifact::write_depfile({output, page}, inputs);
-  return rule ? write_file(options.depfile, *rule) : rule.error();
+  return rule ? outputs.write(options.depfile, *rule) : rule.error();
+}
+
+// The content of a file that was made elsewhere.
+Result copy(const std::string& from, const std::string& to, OutputSet& outputs) {
+  auto file = MappedFile::open(from);
+  if (!file) return file.error();
+  std::span<const std::byte> bytes = (*file)->bytes();
+  return outputs.write(to, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 } // namespace
@@ -84,13 +92,22 @@ std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, Dia
   };
   quantize::Options asked = options.quantize;
   for (const auto& [past, present] : options.compile.import.states) asked.states.insert(past);
-  auto report = quantize::quantize(model, output, folder->path(), *samples, asked, engine, options.progress);
+  const std::string made = folder->path() + "/quantised.onnx";
+  auto report = quantize::quantize(model, made, folder->path(), *samples, asked, engine, options.progress);
   if (!report) return failed(report.error());
-  if (Result written = write_file(page, quantize::report_html(*report)); !written)
+  report->output = output;
+  if (model == kStandardInput) report->model = "standard input";
+  OutputSet outputs;
+  if (Result written = copy(made, output, outputs); !written) return failed(written.error());
+  if (Result written = outputs.write(page, quantize::report_html(*report)); !written)
     return failed(written.error());
-  if (Result written = write_rule(options, external_files, output, page); !written)
+  if (Result written = write_rule(options, external_files, output, page, outputs); !written)
     return failed(written.error());
-  QuantizedModel quantised{quantize::report_text(*report), {}};
+  if (options.announce)
+    if (Result announced = options.announce(quantize::report_text(*report)); !announced)
+      return failed(announced.error());
+  if (Result placed = outputs.commit(); !placed) return failed(placed.error());
+  QuantizedModel quantised;
   if (report->misses_budget()) quantised.warnings.push_back(quantize::missed_budget_text(*report));
   return quantised;
 }

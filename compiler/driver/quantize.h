@@ -13,10 +13,12 @@ struct QuantizeOptions {
   std::string depfile;      // rule for make and ninja; empty: none
   quantize::Options quantize;
   std::function<void(const std::string& phase)> progress;
+  // Called with the report when all files are complete and none is in its place yet: after a failure none
+  // will be.
+  std::function<Result(const std::string& report)> announce;
 };
 
 struct QuantizedModel {
-  std::string report;                // as text
   std::vector<std::string> warnings; // about the model
 };
 

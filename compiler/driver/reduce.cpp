@@ -7,6 +7,7 @@
 #include "compiler/frontend/onnx/model_part.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
+#include "compiler/support/standard_output.h"
 #include "compiler/support/temporary_folder.h"
 
 #include <algorithm>
@@ -212,7 +213,7 @@ std::string default_output(const std::string& model) {
 
 } // namespace
 
-Expected<std::string> reduce(const ReduceOptions& options) {
+Result reduce(const ReduceOptions& options) {
   if (options.check.find("{}") == std::string::npos)
     return usage_error("--check wants a command with {} in the place of the model, found '" + options.check +
                        "'");
@@ -226,7 +227,6 @@ Expected<std::string> reduce(const ReduceOptions& options) {
   if (Result begun = reduction.begin(); !begun) return begun.error();
   if (Result done = reduction.run(); !done) return done.error();
   std::string output = options.output.empty() ? default_output(options.model) : options.output;
-  if (Result written = write_file(output, reduction.model()); !written) return written.error();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Nodes& nodes = reduction.part().nodes;
   char note[64];
@@ -237,7 +237,10 @@ Expected<std::string> reduce(const ReduceOptions& options) {
   constexpr size_t kListed = 20;
   for (size_t i = 0; i < nodes.size() && i < kListed; ++i) text += "  " + whole->label(nodes[i]) + "\n";
   if (nodes.size() > kListed) text += "  and " + std::to_string(nodes.size() - kListed) + " more\n";
-  return text;
+  OutputSet outputs;
+  if (Result written = outputs.write(output, reduction.model()); !written) return written;
+  if (Result printed = print(text); !printed) return printed;
+  return outputs.commit();
 }
 
 } // namespace firn::driver

@@ -17,7 +17,8 @@ struct ReduceOptions {
 };
 
 // Writes the smallest part of the model that was found on which the check ends as it does on the whole, with
-// the same exit code other than 0. Progress goes to standard error; the result says what was written.
-Expected<std::string> reduce(const ReduceOptions& options);
+// the same exit code other than 0. Progress goes to standard error; standard output says what is written,
+// before it is.
+Result reduce(const ReduceOptions& options);
 
 } // namespace firn::driver

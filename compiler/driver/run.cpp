@@ -7,6 +7,8 @@
 #include "compiler/driver/runs_here.h"
 #include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
+#include "compiler/support/output_set.h"
+#include "compiler/support/standard_output.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -121,9 +123,10 @@ std::optional<Outputs> compute(const RunOptions& options, CompileOptions& compil
   return result_of(module, (*runner)->run(arguments_of(module->main(), inputs)));
 }
 
-// The outputs as text, or the names of the files that they were written to.
-Expected<std::string> show_outputs(const RunOptions& options, const Outputs& outputs) {
+// The outputs as text, or the names of the files that they are written to.
+Result show_outputs(const RunOptions& options, const Outputs& outputs) {
   std::string text;
+  OutputSet files;
   std::error_code error;
   if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir, error);
   if (error) return usage_error("cannot make the folder '" + options.output_dir + "': " + error.message());
@@ -134,10 +137,15 @@ Expected<std::string> show_outputs(const RunOptions& options, const Outputs& out
       continue;
     }
     std::string path = options.output_dir + "/" + file_name(name) + ".npy";
-    if (Result written = write_npy(path, *outputs.tensors[i]); !written) return written.error();
+    auto bytes = npy_bytes(path, *outputs.tensors[i]);
+    if (!bytes) return bytes.error();
+    if (Result written = files.write(path, *bytes); !written) return written;
     text += path + "\n";
   }
-  return text;
+  if (options.engine == Engine::Object)
+    std::fprintf(stderr, "ran code for %s\n", cpu_note(options.compile).c_str());
+  if (Result printed = print(text); !printed) return printed;
+  return files.commit();
 }
 
 } // namespace
@@ -151,14 +159,13 @@ Expected<LiteralRef> read_tensor(const std::string& path, const std::string& typ
   return tensor->literal;
 }
 
-std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics) {
+bool run(const RunOptions& options, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.compile.model);
-  if (!facts) return diagnostics.add(facts.error()), std::nullopt;
+  if (!facts) return diagnostics.add(facts.error()), false;
   if (options.engine == Engine::Object)
-    if (Result runs = check_runs_here(options.compile); !runs)
-      return diagnostics.add(runs.error()), std::nullopt;
+    if (Result runs = check_runs_here(options.compile); !runs) return diagnostics.add(runs.error()), false;
   auto inputs = read_inputs(options, *facts);
-  if (!inputs) return diagnostics.add(inputs.error()), std::nullopt;
+  if (!inputs) return diagnostics.add(inputs.error()), false;
   CompileOptions compile = options.compile;
   compile.import.lengths = inputs->lengths;
   for (const auto& [name, literal] : inputs->tensors) {
@@ -166,14 +173,13 @@ std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagno
     if (shape == compile.import.shapes.end() || shape->second == literal->dims()) continue;
     diagnostics.add(usage_error("the file for input '" + name + "' holds " + literal->type().to_string() +
                                 ", --shape says otherwise"));
-    return std::nullopt;
+    return false;
   }
   bind_inputs(inputs->tensors, *facts, compile.import);
   auto outputs = compute(options, compile, inputs->tensors, diagnostics);
-  if (!outputs) return std::nullopt;
-  auto text = show_outputs(options, *outputs);
-  if (!text) return diagnostics.add(text.error()), std::nullopt;
-  return *text;
+  if (!outputs) return false;
+  Result shown = show_outputs(options, *outputs);
+  return shown || (diagnostics.add(shown.error()), false);
 }
 
 } // namespace firn::driver

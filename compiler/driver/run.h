@@ -12,9 +12,9 @@ struct RunOptions {
   std::string output_dir;                                  // outputs as NAME.npy; empty: printed
 };
 
-// Text for standard output: each output's type and first values, or the files written. Nothing, with the
-// reasons in `diagnostics`, if that failed.
-std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics);
+// Prints each output's type and first values, or the files that are then written. False, with the reasons in
+// `diagnostics`, if that failed.
+bool run(const RunOptions& options, DiagnosticList& diagnostics);
 
 // A tensor of a .npy or .pb file; `type` as text, such as "f8e5m2[3]", where it is known: what bytes without
 // a type of NumPy's are taken for.
@@ -25,6 +25,7 @@ Expected<LiteralRef> read_npy(const std::string& path, DType wanted);
 // The same of `size` bytes at `offset` of a file, as archives hold them.
 Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, size_t offset, size_t size,
                               const std::string& path, DType wanted);
-Result write_npy(const std::string& path, const Literal& literal);
+// The bytes of such a file; `path` is for messages.
+Expected<std::string> npy_bytes(const std::string& path, const Literal& literal);
 
 } // namespace firn::driver

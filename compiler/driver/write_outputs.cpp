@@ -76,6 +76,13 @@ const char* extension(Emit emit) {
   FIRN_UNREACHABLE("emitting something unknown");
 }
 
+// Says what is written, then puts it into place.
+Result finish(const CompileOptions& options, const Compilation& c, OutputSet& outputs) {
+  if (options.announce)
+    if (Result announced = options.announce(c); !announced) return announced;
+  return outputs.commit();
+}
+
 // One text, to the file given or to standard output.
 Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outputs) {
   auto text = emit_text(options, c);
@@ -85,13 +92,13 @@ Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outp
       return written;
   if (options.output.empty() || options.output == "-") {
     if (Result printed = print(*text); !printed) return printed;
-    return outputs.commit();
+    return finish(options, c, outputs);
   }
   std::string path = options.output;
   if (is_folder(path)) path = output_stem(options) + extension(options.emit);
   if (Result written = outputs.write(path, *text); !written) return written;
   c.files.push_back(path);
-  return outputs.commit();
+  return finish(options, c, outputs);
 }
 
 } // namespace
@@ -127,7 +134,7 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
     if (Result written = outputs.write(options.depfile, *rule); !written) return written;
   }
   c.files = {object, header, manifest};
-  return outputs.commit();
+  return finish(options, c, outputs);
 }
 
 } // namespace firn::driver

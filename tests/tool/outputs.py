@@ -10,7 +10,9 @@ from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, temporary_fo
 PRINTING = [["compile", MODEL, "-o", "net"], ["compile", MODEL, "-o", "net", "--json"], ["compile", MODEL, "-o", "net", "-q", "--report"],
             *[["compile", MODEL, "--emit=" + kind] for kind in ("graph", "kernel", "llvm", "asm", "header", "manifest")],
             ["run", MODEL, "--input", "image=" + IMAGE], ["run", MODEL, "--input", "image=" + IMAGE, "--output-dir", "out"],
-            ["inspect", MODEL], ["inspect", MODEL, "--json"], ["opt", "graph.hlo"], ["bench", MODEL, "--seconds=0.01"],
+            ["compile", MODEL, "-o", "net", "--report", "--depfile", "net.d"],
+            ["quantize", MODEL, "--data", os.path.dirname(IMAGE), "-o", "net.onnx", "--depfile", "net.d"],
+            ["reduce", MODEL, "-q", "-o", "net.onnx", "--check", "! true {}"], ["inspect", MODEL], ["inspect", MODEL, "--json"], ["opt", "graph.hlo"], ["bench", MODEL, "--seconds=0.01"],
             ["bench", MODEL, "--seconds=0.01", "--json"], ["verify", DIGITS], ["verify", DIGITS, "--json"], ["ops"], ["ops", "--json"],
             ["help"], ["help", "compile"], ["compile", "--help"], ["version"], ["--version"], ["documents", "man"]]
 
@@ -19,9 +21,11 @@ def check_full_disk():
     if not os.path.exists("/dev/full"):
         return
     for arguments in PRINTING:
+        before = sorted(os.listdir(".")) + sorted(os.listdir("out"))
         with open("/dev/full", "w") as full:
-            expect(arguments, 2, "firn: error: cannot write to standard output: No space left on device"
-                   if "--emit" not in arguments[-1] else "cannot write to standard output: No space left on device", stdout=full)
+            expect(arguments, 2, "error: cannot write to standard output: No space left on device", stdout=full)
+        left = sorted(os.listdir(".")) + sorted(os.listdir("out"))
+        check(left == before, f"firn {' '.join(arguments)} wrote files though it could not say so: {left}, before: {before}")
     check(os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode), "/dev/full was replaced")
     for kind in ("asm", "graph"):
         expect(["compile", MODEL, "--emit=" + kind, "-o", "/dev/full"], 2, "cannot write '/dev/full': No space left on device")

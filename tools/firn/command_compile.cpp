@@ -6,6 +6,7 @@
 #include "compiler/driver/against.h"
 #include "compiler/driver/compile_text.h"
 #include "compiler/support/diagnostic_text.h"
+#include "compiler/support/standard_output.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -89,7 +90,7 @@ Result finish(CompileCommand& command) {
 }
 
 // Facts go to standard output, unless that is where the text of --emit goes.
-int print_facts(const CompileCommand& command, const driver::Compilation& compilation) {
+Result print_facts(const CompileCommand& command, const driver::Compilation& compilation) {
   const driver::CompileOptions& options = command.flags.options;
   for (const std::string& warning : compilation.facts.warnings)
     std::fputs(warning_text(shown_file(options.model), warning).c_str(), stderr);
@@ -103,9 +104,9 @@ int print_facts(const CompileCommand& command, const driver::Compilation& compil
   if (command.explain)
     text += plan::explanation_text(compilation.explanations) + driver::kernels_text(compilation);
   if (command.time_passes) text += driver::timing_text(compilation);
-  if (is_object) return print_result(text);
+  if (is_object) return print(text);
   std::fputs(text.c_str(), stderr);
-  return 0;
+  return {};
 }
 
 int run(CompileCommand& command) {
@@ -120,16 +121,23 @@ int run(CompileCommand& command) {
       if (std::chrono::steady_clock::now() - start > std::chrono::seconds(1))
         std::fprintf(stderr, "\r\033[K%s: %s ...", name.c_str(), phase.c_str());
     };
+  auto end_progress = [&] {
+    if (on_terminal && !command.quiet) std::fputs("\r\033[K", stderr);
+  };
+  options.announce = [&](const driver::Compilation& compilation) {
+    end_progress();
+    return print_facts(command, compilation);
+  };
   DiagnosticList diagnostics;
   auto compilation = driver::compile(options, diagnostics);
-  if (on_terminal && !command.quiet) std::fputs("\r\033[K", stderr);
   if (!compilation) {
+    end_progress();
     int code = report(diagnostics, options.model);
     std::fprintf(stderr, "%zu error%s; nothing was written\n", diagnostics.count(),
                  diagnostics.count() == 1 ? "" : "s");
     return code;
   }
-  return print_facts(command, *compilation);
+  return 0;
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 
 #include "compiler/driver/quantize.h"
 #include "compiler/support/diagnostic_text.h"
+#include "compiler/support/standard_output.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -46,13 +47,14 @@ int run(QuantizeCommand& command) {
   command.options.progress = [shown](const std::string& phase) {
     if (shown) std::fprintf(stderr, "%s ...\n", phase.c_str());
   };
+  if (!command.quiet) command.options.announce = [](const std::string& text) { return print(text); };
   DiagnosticList diagnostics;
   const std::string& model = command.options.compile.model;
   auto quantised = driver::quantize_model(command.options, diagnostics);
   if (!quantised) return report(diagnostics, model);
   for (const std::string& warning : quantised->warnings)
-    std::fputs(warning_text(model, warning).c_str(), stderr);
-  return command.quiet ? 0 : print_result(quantised->report);
+    std::fputs(warning_text(shown_file(model), warning).c_str(), stderr);
+  return 0;
 }
 
 } // namespace

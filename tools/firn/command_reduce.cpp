@@ -31,8 +31,8 @@ void add_reduce_command(CLI::App& app, Action& action) {
       "  firn reduce model.onnx --check 'python compare.py {}'");
   verb->callback([options, &action] {
     action = [options] {
-      auto text = driver::reduce(*options);
-      return text ? print_result(*text) : report(text.error(), options->model);
+      Result done = driver::reduce(*options);
+      return done ? 0 : report(done.error(), options->model);
     };
   });
 }

@@ -41,11 +41,8 @@ int run(RunCommand& command) {
   }
   command.options.compile = command.flags.options;
   DiagnosticList diagnostics;
-  auto text = driver::run(command.options, diagnostics);
-  if (!text) return report(diagnostics, command.options.compile.model);
-  if (command.options.engine == driver::Engine::Object)
-    std::fprintf(stderr, "ran code for %s\n", driver::cpu_note(command.options.compile).c_str());
-  return print_result(*text);
+  bool done = driver::run(command.options, diagnostics);
+  return done ? 0 : report(diagnostics, command.options.compile.model);
 }
 
 struct VerifyCommand {
