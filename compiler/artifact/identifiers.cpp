@@ -122,14 +122,61 @@ std::string_view last_component(std::string_view class_name) {
   return at == std::string_view::npos ? class_name : class_name.substr(at + 2);
 }
 
+using Renames = std::vector<std::pair<std::string, std::string>>;
+
+bool is_tensor(const ModelDescription& model, const std::string& name) {
+  for (const auto* tensors : {&model.inputs, &model.outputs, &model.states})
+    for (const TensorDescription& tensor : *tensors)
+      if (tensor.name == name) return true;
+  return false;
+}
+
+// The dim that a rename speaks of: of a name that a tensor has too it is that one's.
+DimDescription* renamed_dim(ModelDescription& model, const std::string& old_name) {
+  if (is_tensor(model, old_name)) return nullptr;
+  for (DimDescription& dim : model.dims)
+    if (dim.name == old_name) return &dim;
+  return nullptr;
+}
+
+Diagnostic unusable_name(const std::string& new_name, const std::string& old_name, const std::string& why) {
+  return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name + "' " + why);
+}
+
+// Whether C++ takes the new name at all.
+Result check_new_name(const std::string& new_name, const std::string& old_name, std::string_view class_word) {
+  if (is_identifier(new_name) && is_reserved_name(new_name))
+    return unusable_name(new_name, old_name,
+                         "is a keyword, a macro, or written like one; lower-case words are safe");
+  if (!is_identifier(new_name) || new_name == class_word)
+    return unusable_name(new_name, old_name, "is not usable as a C++ name");
+  return {};
+}
+
+Result rename_dims(ModelDescription& model, const Renames& renames, std::string_view class_word,
+                   std::set<std::string>& used) {
+  for (const auto& [new_name, old_name] : renames) {
+    DimDescription* dim = renamed_dim(model, old_name);
+    if (!dim) continue;
+    if (Result usable = check_new_name(new_name, old_name, class_word); !usable) return usable;
+    if (!used.insert(lower_case(new_name)).second)
+      return unusable_name(new_name, old_name, "is already taken");
+    dim->identifier = new_name;
+  }
+  return {};
+}
+
 // Names of the members of Dims, and of functions that set them.
-Result assign_dim_identifiers(ModelDescription& model, std::string_view class_word, TakenNames& taken) {
+Result assign_dim_identifiers(ModelDescription& model, const Renames& renames, std::string_view class_word,
+                              TakenNames& taken) {
   if (model.dims.empty()) return {};
   for (std::string_view name : dim_members) taken.take_function(std::string(name));
   std::set<std::string> used = {"dim", "dims"}; // set_dim(), set_dims()
+  for (DimDescription& dim : model.dims) dim.identifier.clear();
+  if (Result renamed = rename_dims(model, renames, class_word, used); !renamed) return renamed;
   for (DimDescription& dim : model.dims) {
-    const std::string base = cleaned(dim.name, "dim");
-    for (int number = 1;; ++number) {
+    const std::string base = dim.identifier.empty() ? cleaned(dim.name, "dim") : "";
+    for (int number = 1; !base.empty(); ++number) {
       dim.identifier = number == 1 ? base : base + "_" + std::to_string(number);
       if (is_reserved_name(dim.identifier)) dim.identifier += "_";
       if (used.insert(lower_case(dim.identifier)).second) break;
@@ -153,11 +200,12 @@ Result assign_identifiers(ModelDescription& model,
   const Group groups[] = {{model.inputs, "input"}, {model.outputs, "output"}, {model.states, "state"}};
   const std::string_view class_word = last_component(model.class_name);
   TakenNames taken;
-  if (Result assigned = assign_dim_identifiers(model, class_word, taken); !assigned) return assigned;
+  if (Result assigned = assign_dim_identifiers(model, renames, class_word, taken); !assigned) return assigned;
   for (const Group& group : groups) {
     for (TensorDescription& tensor : group.tensors) tensor.identifier.clear();
   }
   for (const auto& [new_name, old_name] : renames) {
+    if (renamed_dim(model, old_name)) continue;
     TensorDescription* found = nullptr;
     for (const Group& group : groups) {
       for (TensorDescription& tensor : group.tensors) {
@@ -166,15 +214,10 @@ Result assign_identifiers(ModelDescription& model,
     }
     if (!found)
       return usage_error("name '" + new_name + "=" + old_name +
-                         "': the model has no input, output or state '" + old_name + "' left to rename");
-    if (is_identifier(new_name) && is_reserved_name(new_name))
-      return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name +
-                         "' is a keyword, a macro, or written like one; lower-case words are safe");
-    if (!is_identifier(new_name) || new_name == class_word)
-      return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name +
-                         "' is not usable as a C++ name");
-    if (!taken.is_free(new_name, *found))
-      return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name + "' is already taken");
+                         "': the model has no input, output, state or dim that varies '" + old_name +
+                         "' left to rename");
+    if (Result usable = check_new_name(new_name, old_name, class_word); !usable) return usable;
+    if (!taken.is_free(new_name, *found)) return unusable_name(new_name, old_name, "is already taken");
     found->identifier = new_name;
     taken.take(new_name, *found);
   }

@@ -15,8 +15,8 @@ namespace firn::artifact {
 // become '_', runs of '_' shrink to one and vanish at both ends, names of digits are prefixed with "input_"
 // or its like. Reserved names (reserved_names.h) and members of the generated class get a '_' behind them,
 // clashes (compared without case, because macros are upper case) a number. `renames` are pairs (new, old):
-// the tensor called `old` in the model gets exactly `new`; an unusable new or an unknown old name is a usage
-// error.
+// the tensor or dim called `old` in the model gets exactly `new`, a dim if there is no tensor of that name;
+// an unusable new or an unknown old name is a usage error.
 Result assign_identifiers(ModelDescription& model,
                           const std::vector<std::pair<std::string, std::string>>& renames = {});
 

@@ -132,7 +132,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.module = std::move(imported->module);
   c.initial_states = std::move(imported->initial_states);
   c.dims = std::move(imported->dims);
-  if (Result known = check_names(options, c.module->main()); !known) return failed(known.error());
+  if (Result known = check_names(options, c.module->main(), c.dims); !known) return failed(known.error());
 
   if (std::string version = assumed_version(options.triple, c.cpu_name); !version.empty())
     c.facts.warnings.push_back("the target names no version of its system: the object is for " + version +

@@ -184,7 +184,8 @@ int32_t abi_architecture(Arch arch) {
 
 } // namespace
 
-Result check_names(const CompileOptions& options, const Function& main) {
+Result check_names(const CompileOptions& options, const Function& main,
+                   const std::vector<onnx::VaryingDim>& dims) {
   std::string known;
   for (const auto* names : {&main.parameter_names, &main.result_names})
     for (const std::string& name : *names) known += (known.empty() ? "'" : ", '") + name + "'";
@@ -195,8 +196,12 @@ Result check_names(const CompileOptions& options, const Function& main) {
   };
   for (const std::string& name : options.external)
     if (Result checked = check("--external", name); !checked) return checked;
+  auto is_dim = [&](const std::string& name) {
+    return std::any_of(dims.begin(), dims.end(), [&](const auto& dim) { return dim.name == name; });
+  };
+  for (const onnx::VaryingDim& dim : dims) known += ", dim '" + dim.name + "'";
   for (const auto& [new_name, old_name] : options.renames)
-    if (Result checked = check("--name", old_name); !checked) return checked;
+    if (Result checked = is_dim(old_name) ? Result() : check("--name", old_name); !checked) return checked;
   return {};
 }
 

@@ -6,8 +6,10 @@
 
 namespace firn::driver {
 
-// Whether the names of inputs and outputs in `options` exist in the model; the message lists those that do.
-Result check_names(const CompileOptions& options, const Function& main);
+// Whether the names of inputs, outputs and dims that vary in `options` exist in the model; the message lists
+// those that do.
+Result check_names(const CompileOptions& options, const Function& main,
+                   const std::vector<onnx::VaryingDim>& dims);
 memory::PlanOptions plan_options(const CompileOptions& options, const Module& module);
 // Fills compilation.description but for what only the object tells (code bytes, stack).
 Result describe(const CompileOptions& options, Compilation& compilation);

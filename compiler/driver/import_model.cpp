@@ -15,6 +15,7 @@ Result check_no_import_options(const onnx::ImportOptions& import) {
   const char* given = !import.dims.empty() || !import.ranges.empty() ? "--dim"
                       : !import.constants.empty()                    ? "--const"
                       : !import.shapes.empty()                       ? "--shape"
+                      : !import.named_shapes.empty()                 ? "--shape"
                       : !import.constant_texts.empty()               ? "--const"
                       : !import.lengths.empty()                      ? "--length"
                       : !import.states.empty()                       ? "--state"

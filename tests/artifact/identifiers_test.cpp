@@ -96,6 +96,25 @@ TEST_CASE("renames give exactly the name asked for, before others are named") {
   CHECK(model.outputs[0].identifier == "image_2");
 }
 
+TEST_CASE("renames reach dims that no tensor shares the name of") {
+  const auto names = [](const std::vector<std::pair<std::string, std::string>>& renames) {
+    ModelDescription model;
+    model.class_name = "Net";
+    model.inputs.emplace_back().name = "seq";
+    model.outputs.emplace_back().name = "refusal";
+    for (const char* name : {"batch", "seq", "items"})
+      model.dims.push_back({std::make_shared<Symbol>(Symbol{name, 1, 8}), name, "", 1, {}});
+    const Result assigned = assign_identifiers(model, renames);
+    return assigned ? Names{model.inputs[0].identifier, model.outputs[0].identifier, model.dims[0].identifier,
+                            model.dims[1].identifier, model.dims[2].identifier}
+                    : Names{assigned.error().message};
+  };
+  CHECK(names({}) == Names{"seq", "refusal_2", "batch", "seq", "items"});
+  CHECK(names({{"items", "batch"}, {"n", "seq"}}) == Names{"n", "refusal_2", "items", "seq", "items_2"});
+  CHECK(names({{"dims", "batch"}}) == Names{"name 'dims=batch': 'dims' is already taken"});
+  CHECK(names({{"n", "batch"}, {"N", "items"}}) == Names{"name 'N=items': 'N' is already taken"});
+}
+
 TEST_CASE("unusable renames are usage errors that name both sides") {
   const auto error = [](const std::string& new_name, const std::string& old_name) {
     ModelDescription model = digits_sample();
@@ -104,8 +123,9 @@ TEST_CASE("unusable renames are usage errors that name both sides") {
     CHECK(result.error().fault == Fault::Usage);
     return result.error().message;
   };
-  CHECK(error("x", "nothing") ==
-        "name 'x=nothing': the model has no input, output or state 'nothing' left to rename");
+  CHECK(
+      error("x", "nothing") ==
+      "name 'x=nothing': the model has no input, output, state or dim that varies 'nothing' left to rename");
   CHECK(error("int", "image") ==
         "name 'int=image': 'int' is a keyword, a macro, or written like one; lower-case words are safe");
   CHECK(error("IMAGE", "image") ==

@@ -90,6 +90,35 @@ def check_dims(folder):
     expect(["compile", shapeless, "--shape", "x=2x3", "--emit=header"], 0, "f32[2,3]")
 
 
+def check_named_shapes(folder):
+    """Words of --shape that are no numbers are names of dims, wherever the model has these."""
+    symbolic, shapeless = symbolic_model(folder), shapeless_model(folder)
+    expect(["compile", shapeless, "--shape", "x=nx3", "--dim", "n=1..4", "--emit=header"], 0, "set_n(", "f32[n,3]")
+    expect(["compile", shapeless, "--shape", "x=nx3", "--emit=header"], 2, "symbolic dims have no value: 'n'; give each one: --dim n=1\n")
+    expect(["compile", symbolic, "--shape", "x=nx3x4", "--dim", "n=1..4", "--emit=graph"], 0, "f32[n,3,4]")
+    two = write_model(os.path.join(folder, "two.onnx"), [node("Add", ["x", "z"], ["y"])], [value("x", ["a", "b"]), value("z", ["a", 4])], [value("y", ["a", "b"])])
+    expect(["compile", two, "--shape", "x=rowsx4", "--dim", "rows=1..4", "--emit=graph"], 0, "%x: f32[rows,4], %z: f32[rows,4]")
+    expect(["compile", two, "--shape", "x=2xn", "--dim", "n=4", "--emit=graph"], 0, "%x: f32[2,4], %z: f32[2,4]")
+    for shape, said in (("x=nx4x3", "dim 1 cannot be 4"), ("x=nx3", "has rank 3, the shape given has 2"), ("zz=nx3", "has no input 'zz'"),
+                        ("x=n-x3", "is no shape such as 1x3x224x224, or nx3x224x224 with names for dims")):
+        expect(["compile", symbolic, "--shape", shape, "--dim", "height=4", "--emit=graph"], 2, said)
+    expect(["compile", two, "--shape", "x=nx4", "--shape", "z=mx4", "--emit=graph"], 2, "graph input 'z': dim 0 cannot be m")
+
+
+def check_dim_names(folder):
+    symbolic = symbolic_model(folder)
+    flags = ["compile", symbolic, "--dim", "batch=1..4", "--dim", "height=4", "--emit=header"]
+    text = expect([*flags, "--name", "items=batch"], 0, "set_items(").stdout
+    check("set_batch" not in text and '"batch"' in text, "a renamed dim keeps its name, or loses that of the model")
+    expect([*flags, "--name", "items=height"], 2, "no input or output 'height'; it has 'x', 'y', dim 'batch'")
+    expect([*flags, "--name", "dims=batch"], 2, "'dims' is already taken")
+    expect([*flags, "--name", "int=batch"], 2, "is a keyword")
+    zero = expect(["compile", symbolic, "--dim", "batch=0", "--dim", "height=4", "-o", os.path.join(folder, "none")], 0, "warning: dim 'batch' is 0: tensors that have it hold no elements")
+    check("batch=0" not in zero.stderr.replace("--dim batch=0", ""), zero.stderr)
+    done = expect(["compile", symbolic, "--dim", "batch=0..4", "--dim", "height=4", "-o", os.path.join(folder, "some")], 0)
+    check("warning" not in done.stderr, "a range from 0 is warned of")
+
+
 def check_missing_files(folder):
     """External data that is not there is told once, with its name."""
     far = write_model(os.path.join(folder, "far.onnx"), [node("Add", ["x", "v"], ["h"]), node("Add", ["h", "w"], ["y"])], [value("x", [2])], [value("y", [2])],
@@ -267,6 +296,8 @@ def main():
         check_verbs()
         check_files(folder)
         check_dims(folder)
+        check_named_shapes(folder)
+        check_dim_names(folder)
         check_missing_files(folder)
         check_standard_input(folder)
         check_operators(folder)

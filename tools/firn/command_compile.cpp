@@ -153,7 +153,8 @@ void add_compile_command(CLI::App& app, Action& action) {
                    "stem of the files to write: STEM.o, STEM.h, STEM.json; a folder, if it ends with /");
   verb->add_option("--class", options.class_name,
                    "the C++ class, e.g. vision::Digits; default: from the file's name");
-  verb->add_option("--name", command->flags.names, "rename an input or output: NEW=OLD; repeatable")
+  verb->add_option("--name", command->flags.names,
+                   "rename an input, an output or a dim that varies: NEW=OLD; repeatable")
       ->take_all();
   verb->add_option("--external", options.external,
                    "input or output without arena space: it must be bound; repeatable")

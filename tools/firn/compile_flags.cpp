@@ -166,7 +166,8 @@ static void add_model_options(CLI::App& verb, CompileFlags& flags) {
           "value: NAME=8, or NAME=8,1,64 for each element; a larger one ends a run; repeatable")
       ->take_all();
   verb.add_option("--shape", flags.shapes,
-                  "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
+                  "shape of an input whose shape the model leaves open: NAME=1x3x224x224, or with names for "
+                  "its dims, NAME=nx3x224x224, of which --dim speaks; repeatable")
       ->take_all();
   verb.add_option(
           "--length", flags.lengths,

@@ -190,11 +190,20 @@ Result parse_shape(const std::string& word, driver::CompileOptions& options) {
   onnx::ImportOptions& import = options.import;
   auto pair = split_pair(word);
   if (!pair) return usage_error("--shape wants NAME=EXTENTxEXTENT..., found '" + word + "'");
+  const auto& [name, text] = *pair;
+  if (import.shapes.count(name) || import.named_shapes.count(name))
+    return usage_error("--shape " + word + ": the shape of '" + name + "' is given twice");
   std::vector<int64_t> extents;
-  if (!parse_integers(pair->second, 'x', extents))
-    return usage_error("--shape " + word + ": '" + pair->second + "' is no shape such as 1x3x224x224");
-  if (!import.shapes.emplace(pair->first, extents).second)
-    return usage_error("--shape " + word + ": the shape of '" + pair->first + "' is given twice");
+  if (parse_integers(text, 'x', extents)) {
+    import.shapes[name] = extents;
+    return {};
+  }
+  std::vector<std::string> words = split(text, 'x');
+  for (const std::string& each : words)
+    if (int64_t extent = 0; !parse_integer(each, extent) && !is_c_identifier(each))
+      return usage_error("--shape " + word + ": '" + text +
+                         "' is no shape such as 1x3x224x224, or nx3x224x224 with names for dims");
+  import.named_shapes[name] = std::move(words);
   return {};
 }
 

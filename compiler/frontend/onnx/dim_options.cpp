@@ -143,8 +143,46 @@ private:
 
 } // namespace
 
+namespace {
+
+bool is_number(const std::string& word) {
+  return !word.empty() && word.size() <= 18 && word.find_first_not_of("0123456789") == word.npos;
+}
+
+// A shape with names that is given for an input: a dim of the model's stands for its word wherever it is.
+Result name_shape(wire::ValueInfoProto& input, const std::vector<std::string>& words,
+                  std::map<std::string, std::string>& names) {
+  std::string label = "graph input '" + input.name() + "'";
+  if (!input.type().has_tensor_type()) return usage_error("--shape: " + label + " is no tensor");
+  auto& tensor = *input.mutable_type()->mutable_tensor_type();
+  if (!tensor.has_shape())
+    for (size_t i = 0; i < words.size(); ++i) tensor.mutable_shape()->add_dim();
+  if (tensor.shape().dim_size() != static_cast<int>(words.size()))
+    return usage_error(label + " has rank " + std::to_string(tensor.shape().dim_size()) +
+                       ", the shape given has " + std::to_string(words.size()));
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto& dim = tensor.shape().dim(static_cast<int>(i));
+    std::string own = dim.has_dim_value()
+                          ? std::to_string(dim.dim_value())
+                          : DimOptions::name_of(input.name(), static_cast<int>(i), dim.dim_param());
+    bool fits = dim.has_dim_value()
+                    ? own == words[i]
+                    : own == words[i] || names.emplace(own, words[i]).first->second == words[i];
+    if (!fits)
+      return usage_error(label + ": dim " + std::to_string(i) + " cannot be " + words[i] +
+                         ", the model or another option says otherwise");
+  }
+  return {};
+}
+
+} // namespace
+
 Result rename_dims(wire::GraphProto& graph, const ImportOptions& options) {
-  DimNames names(options.dim_names);
+  std::map<std::string, std::string> all = options.dim_names;
+  for (wire::ValueInfoProto& input : *graph.mutable_input())
+    if (auto given = options.named_shapes.find(input.name()); given != options.named_shapes.end())
+      if (Result named = name_shape(input, given->second, all); !named) return named;
+  DimNames names(all);
   for (wire::ValueInfoProto& input : *graph.mutable_input()) {
     if (!input.type().tensor_type().has_shape()) continue;
     auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
@@ -152,7 +190,11 @@ Result rename_dims(wire::GraphProto& graph, const ImportOptions& options) {
       if (shape.dim(i).has_dim_value()) continue;
       std::string name = DimOptions::name_of(input.name(), i, shape.dim(i).dim_param());
       std::string renamed = names.renamed(name);
-      if (renamed != name) shape.mutable_dim(i)->set_dim_param(renamed);
+      if (renamed == name) continue;
+      if (is_number(renamed))
+        shape.mutable_dim(i)->set_dim_value(std::stoll(renamed));
+      else
+        shape.mutable_dim(i)->set_dim_param(renamed);
     }
   }
   for (const auto& [name, value] : options.dim_names)

@@ -105,6 +105,7 @@ public:
     }
     for (const auto& [name, length] : state_.options.lengths) named.insert(name);
     for (const auto& [name, shape] : state_.options.shapes) named.insert(name);
+    for (const auto& [name, words] : state_.options.named_shapes) named.insert(name);
     for (const auto& [name, value] : state_.options.constants) named.insert(name);
     for (const auto& [name, value] : state_.options.constant_texts) named.insert(name);
     for (const std::string& name : named)
@@ -190,6 +191,7 @@ private:
     seen_.insert(name);
     words_.insert(ImportState::word_of(name));
     if (const int64_t* value = dims_.number(name)) {
+      if (*value == 0) state_.warn("dim '" + name + "' is 0: tensors that have it hold no elements");
       if (*value >= 0 && *value <= kMaxElements) return Dim(*value);
       state_.diagnostics.add(
           usage_error("dim '" + name + "' is given as " + std::to_string(*value) + ", out of range"));

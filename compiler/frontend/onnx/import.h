@@ -53,6 +53,8 @@ struct ImportOptions {
   std::map<std::string, std::string> dim_names;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
   std::map<std::string, std::vector<int64_t>> shapes;
+  // The same where some words are names: what the dims are called from here on, "n", "4".
+  std::map<std::string, std::vector<std::string>> named_shapes;
   // How many elements inputs that are sequences have, and kAbsent for optionals that hold nothing. Elements
   // are inputs by themselves (element_name); shapes and constants above speak of these.
   std::map<std::string, int64_t> lengths;
