@@ -3,6 +3,9 @@
 
 #include "compiler/artifact/manifest.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/support/diagnostic_text.h"
+#include "compiler/support/mapped_file.h"
 
 #include <algorithm>
 #include <cctype>
@@ -23,7 +26,15 @@ std::string opset_text(const onnx::ModelFacts& facts) {
   return text;
 }
 
-std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::string& verdict,
+// Whether a model compiles, perhaps with values for dims that have none.
+struct Verdict {
+  std::string text = "it does not compile";
+  bool compiles = false;
+  int64_t macs = -1;               // not known
+  std::vector<std::string> wanted; // names of such dims
+};
+
+std::string as_json(const onnx::ModelFacts& facts, const Verdict& verdict,
                     const DiagnosticList& diagnostics) {
   std::string text = "{\n  \"ir_version\": " + std::to_string(facts.ir_version) + ",\n  \"opsets\": {";
   for (size_t i = 0; i < facts.opsets.size(); ++i)
@@ -51,9 +62,10 @@ std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::stri
     text += (first ? "" : ", ") + json_string(name) + ": " + std::to_string(count);
     first = false;
   }
-  text += "},\n  \"multiply_adds\": " + (macs >= 0 ? std::to_string(macs) : "null") +
-          ",\n  \"compiles\": " + (diagnostics.empty() ? "true" : "false") +
-          ",\n  \"verdict\": " + json_string(verdict) + ",\n  \"errors\": [";
+  text += "},\n  \"multiply_adds\": " + (verdict.macs >= 0 ? std::to_string(verdict.macs) : "null") +
+          ",\n  \"compiles\": " + (verdict.compiles ? "true" : "false") + ",\n  \"dims_wanted\": [";
+  for (size_t i = 0; i < verdict.wanted.size(); ++i) text += (i ? ", " : "") + json_string(verdict.wanted[i]);
+  text += "],\n  \"verdict\": " + json_string(verdict.text) + ",\n  \"errors\": [";
   first = true;
   for (const Diagnostic& diagnostic : diagnostics.messages()) {
     text += (first ? "" : ", ") + json_string(diagnostic.message);
@@ -62,9 +74,8 @@ std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::stri
   return text + "]\n}\n";
 }
 
-std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts, int64_t macs,
-                    const std::string& verdict) {
-  std::string text = options.model + "\n";
+std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts, const Verdict& verdict) {
+  std::string text = (options.model == kStandardInput ? "standard input" : options.model) + "\n";
   auto row = [&](const char* name, const std::string& value) {
     char head[32];
     std::snprintf(head, sizeof head, "  %-14s", name);
@@ -78,14 +89,62 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
   for (const auto& output : facts.outputs) row("output", output.name + ": " + output.type);
   row("parameters",
       std::to_string(facts.parameters) + " (" + std::to_string(facts.parameter_bytes) + " bytes)");
-  if (macs >= 0) row("multiply-adds", std::to_string(macs));
+  if (verdict.macs >= 0) row("multiply-adds", std::to_string(verdict.macs));
   row("nodes", std::to_string(facts.nodes));
   std::vector<std::pair<int64_t, std::string>> histogram;
   for (const auto& [name, count] : facts.operators) histogram.push_back({-count, name});
   std::sort(histogram.begin(), histogram.end());
   for (const auto& [count, name] : histogram) row("", std::to_string(-count) + " x " + name);
   for (const std::string& warning : facts.warnings) row("warning", warning);
-  return text + verdict + "\n";
+  return text + verdict.text + "\n";
+}
+
+using OpenDims = std::vector<std::pair<std::string, int>>;
+
+// Values for the dims with which the model can be imported: sizes that inputs often have are tried, for the
+// first axes, which count samples, one before these. Nothing if none will do; `missing` says so where a file
+// is not there that no size can be tried without.
+std::optional<CompileOptions> with_dims_bound(const CompileOptions& options, const OpenDims& open,
+                                              DiagnosticList& missing) {
+  for (bool one_sample : {true, false})
+    for (int64_t size : {64, 224, 16, 128, 256, 512, 32, 8, 4, 2, 1}) {
+      CompileOptions bound = options;
+      for (const auto& [name, axis] : open) bound.import.dims[name] = one_sample && axis == 0 ? 1 : size;
+      DiagnosticList reasons;
+      if (onnx::import_onnx(bound.model, bound.import, reasons)) return bound;
+      if (gravest_fault(reasons) == Fault::Usage) return missing = std::move(reasons), std::nullopt;
+    }
+  return std::nullopt;
+}
+
+// What to type, with the options that were given.
+std::string compile_line(const CompileOptions& options, const OpenDims& open,
+                         const std::map<std::string, int64_t>& dims) {
+  std::string line = "firn compile " + onnx::shell_word(options.model);
+  if (!options.triple.empty()) line += " --target " + onnx::shell_word(options.triple);
+  if (!options.cpu.empty()) line += " -mcpu=" + onnx::shell_word(options.cpu);
+  if (!options.features.empty()) line += " -mattr=" + onnx::shell_word(options.features);
+  for (const std::string& flag : options.flags) line += " " + onnx::shell_word(flag);
+  for (const auto& [name, axis] : open)
+    line += " --dim " + onnx::shell_word(name + "=" + std::to_string(dims.at(name)));
+  return line;
+}
+
+Verdict judge(const CompileOptions& options, onnx::ModelFacts& facts, DiagnosticList& diagnostics) {
+  Verdict verdict;
+  auto open = onnx::unbound_dims(options.model, options.import);
+  std::optional<CompileOptions> bound;
+  if (open && !open->empty()) bound = with_dims_bound(options, *open, diagnostics);
+  if (!diagnostics.empty()) return verdict;
+  auto compilation = compile_in_memory(bound ? *bound : options, diagnostics);
+  if (!compilation) return verdict;
+  facts.warnings = compilation->facts.warnings;
+  verdict.compiles = true;
+  verdict.text = "it compiles for " + compilation->target.display_name();
+  if (!bound) return verdict.macs = compilation->description.flops / 2, verdict;
+  for (const auto& [name, axis] : *open) verdict.wanted.push_back(name);
+  verdict.text += " once its dims have values: " + compile_line(options, *open, bound->import.dims);
+  return verdict;
 }
 
 } // namespace
@@ -93,11 +152,8 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
 std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.model, options.import);
   if (!facts) return diagnostics.add(facts.error()), "";
-  auto compilation = compile_in_memory(options, diagnostics);
-  int64_t macs = compilation ? compilation->description.flops / 2 : -1;
-  std::string verdict =
-      compilation ? "it compiles for " + compilation->target.display_name() : "it does not compile";
-  return json ? as_json(*facts, macs, verdict, diagnostics) : as_text(options, *facts, macs, verdict);
+  Verdict verdict = judge(options, *facts, diagnostics);
+  return json ? as_json(*facts, verdict, diagnostics) : as_text(options, *facts, verdict);
 }
 
 namespace {

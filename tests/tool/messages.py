@@ -71,7 +71,7 @@ def check_files(folder):
 def check_dims(folder):
     symbolic, counted, shapeless = symbolic_model(folder), counted_model(folder), shapeless_model(folder)
     flags = "symbolic dims have no value: 'batch', 'height'; give each one: --dim batch=1 --dim height=…"
-    for verb in ("compile", "inspect", "bench"):
+    for verb in ("compile", "bench"):
         expect([verb, symbolic], 2, f"{symbolic}: error: {flags}")
     expect(["compile", symbolic, "--dim", "height=4"], 2, "no value: 'batch'; give each one: --dim batch=1\n")
     expect(["compile", symbolic, "--emit=graph"], 0, "batch,3,height")
@@ -210,7 +210,16 @@ def check_folders(folder):
 
 def check_inspect(folder):
     symbolic, counted = symbolic_model(folder), counted_model(folder)
-    for path, code in ((MODEL, 0), (symbolic, 2), (counted, 3)):
+    line = f"once its dims have values: firn compile {symbolic} --dim batch=1 --dim height=64"
+    done = expect(["inspect", symbolic], 0, "it compiles for ", line)
+    check(done.stderr == "" and json.loads(firn("inspect", symbolic, "--json").stdout)["dims_wanted"] == ["batch", "height"], f"inspect: {done.stderr}")
+    expect([*line.split(": ")[1].split()[1:], "-o", os.path.join(folder, "typed")], 0)
+    expect(["inspect", symbolic, "--dim", "batch=2", "-Os"], 0, f"firn compile {symbolic} -Os --dim=batch=2 --dim height=64")
+    # No size makes these dims fit.
+    square = write_model(os.path.join(folder, "square.onnx"), [node("Concat", ["x", "x"], ["h"], attribute("axis", 2, num(3, 0))), node("Add", ["h", "w"], ["y"])],
+                         [value("x", ["n", 3]), value("w", [7, 3])], [value("y", [7, 3])])
+    expect(["inspect", square], 2, "it does not compile", f"{square}: error: symbolic dims have no value: 'n'")
+    for path, code in ((MODEL, 0), (square, 2), (counted, 3)):
         done = expect(["inspect", path], code, "opsets", "input ", "it compiles" if code == 0 else "it does not compile")
         facts = json.loads(expect(["inspect", path, "--json"], code).stdout)
         check(facts["compiles"] == (code == 0) and bool(facts["errors"]) == (code != 0), f"inspect --json of {path}: {facts}")

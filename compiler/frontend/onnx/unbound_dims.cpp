@@ -88,17 +88,23 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-Result check_dims_bound(const std::string& path, const ImportOptions& options) {
+Expected<std::vector<std::pair<std::string, int>>> unbound_dims(const std::string& path,
+                                                                const ImportOptions& options) {
+  std::vector<std::pair<std::string, int>> none;
   auto file = MappedFile::open(path);
-  if (!file) return {};
-  size_t slash = path.rfind('/');
-  auto model = load_model(*file, slash == path.npos ? "." : path.substr(0, slash + 1));
-  if (!model || find_unsupported(*model, options).certain) return {};
-  if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed) return renamed;
-  OpenDims open(model->proto->graph(), options);
-  if (open.dims().empty()) return {};
+  if (!file) return none;
+  auto model = load_model(*file, folder_of(path));
+  if (!model || find_unsupported(*model, options).certain) return none;
+  if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed) return renamed.error();
+  return OpenDims(model->proto->graph(), options).dims();
+}
+
+Result check_dims_bound(const std::string& path, const ImportOptions& options) {
+  auto open = unbound_dims(path, options);
+  if (!open) return open.error();
+  if (open->empty()) return {};
   std::string names, flags;
-  for (const auto& [name, axis] : open.dims()) {
+  for (const auto& [name, axis] : *open) {
     names += (names.empty() ? "'" : ", '") + name + "'";
     // The first axis counts samples, nearly always: one is a good start.
     flags += " --dim " + shell_word(name) + (axis == 0 ? "=1" : "=…");

@@ -5,8 +5,13 @@
 
 namespace firn::onnx {
 
-// A usage error with the exact options if `options` leave symbolic dims of the graph's inputs open. Says
-// nothing of models that cannot be imported for other reasons; importing them tells.
+// The symbolic dims of the graph's inputs that `options` leave open, each with the first axis that it stands
+// at; none of models that cannot be imported for other reasons.
+Expected<std::vector<std::pair<std::string, int>>> unbound_dims(const std::string& path,
+                                                                const ImportOptions& options);
+
+// A usage error with the exact options if `options` leave such dims open. Says nothing of models that
+// cannot be imported for other reasons; importing them tells.
 Result check_dims_bound(const std::string& path, const ImportOptions& options);
 
 // `text` as one word of a shell.
