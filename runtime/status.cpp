@@ -35,7 +35,7 @@ const char* missing_feature(int number) noexcept {
 
 const char* out_of_range(int what) noexcept {
   switch (what) {
-  case 1: return "a dim was to be set to a value that the model was not compiled for";
+  case 1: return "a dim was to be set to a value that the model was not compiled for: refusal() says which";
   case 2: return "the strings of a run take more bytes than the model was compiled for (--text-bytes)";
   case 3: return "a string has more pieces than the model was compiled for (--text-pieces)";
   case 4: return "a string that the model casts to a number is none";

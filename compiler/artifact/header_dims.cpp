@@ -37,6 +37,12 @@ FIRN_HIDDEN firn::Status set_dims(const Dims& dims) noexcept {
   return instance_.set_dims(Facts::dims, values);
 }
 {{DIM_SETTERS}}
+// Why set_dims() refuses these: writes "batch is 65, wants 1 to 64" for the first that is refused, no more than `size`
+// bytes with the zero at the end. Returns the length of the text; 0: they are taken.
+FIRN_HIDDEN static std::size_t refusal(const Dims& dims, char* text, std::size_t size) noexcept {
+  const std::ptrdiff_t values[] = { {{DIM_MEMBERS}} };
+  return firn_rt2_refusal(Facts::dims, dim_count, values, text, size);
+}
 // The one that is info().dims[index].
 FIRN_HIDDEN firn::Status set_dim(std::size_t index, std::ptrdiff_t value) noexcept {
   return instance_.set_dim(Facts::dims, index, value);
@@ -69,17 +75,28 @@ typedef struct {{PREFIX}}_dims {
     {"SET_BOUNDS", "{{DIM_ASSIGNMENTS}}"},
     {"EXTENTS", "model->extents"},
     {"DIM_FUNCTIONS", R"(
+// What they may be set to.
+static inline const firn_rt2_dim* {{PREFIX}}_dim_table(void) {
+  {{DIM_VALUES}}
+  static const firn_rt2_dim table[] = { {{DIM_ROWS}} };
+  return table;
+}
 // Sets the dims of the runs that follow, which start at the bounds. Where one is not allowed nothing changes, and the
 // status says so. Inputs have to be written anew: tensors are compact at their actual extents. States and what is bound
 // stay.
 static inline firn_status {{PREFIX}}_set_dims({{PREFIX}}* model, const {{PREFIX}}_dims* dims) {
-  {{DIM_VALUES}}
-  static const firn_rt2_dim table[] = { {{DIM_ROWS}} };
   ptrdiff_t values[{{DIM_COUNT}}];
 {{DIM_MEMBERS}}
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
-  return firn_rt2_set_extents(table, {{DIM_COUNT}}, values, model->extents);
+  return firn_rt2_set_extents({{PREFIX}}_dim_table(), {{DIM_COUNT}}, values, model->extents);
+}
+// Why they are refused: writes "batch is 65, wants 1 to 64" for the first that is, no more than `size` bytes with the
+// zero at the end. Returns the length of the text; 0: they are taken.
+static inline size_t {{PREFIX}}_refusal(const {{PREFIX}}_dims* dims, char* text, size_t size) {
+  ptrdiff_t values[{{DIM_COUNT}}];
+{{DIM_MEMBERS}}
+  return firn_rt2_refusal({{PREFIX}}_dim_table(), {{DIM_COUNT}}, values, text, size);
 }
 // What they are.
 static inline {{PREFIX}}_dims {{PREFIX}}_get_dims(const {{PREFIX}}* model) {

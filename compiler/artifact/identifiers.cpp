@@ -25,10 +25,12 @@ constexpr std::array members = std::to_array<std::string_view>({
 constexpr std::array dim_members = std::to_array<std::string_view>({
     "Dims",
     "dim_count",
+    "dim_table",
     "dims",
     "get_dims",
     "input_extent",
     "output_extent",
+    "refusal",
     "set_dim",
     "set_dims",
 });

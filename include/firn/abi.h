@@ -215,13 +215,19 @@ FIRN_INLINE int firn_rt2_allows(const firn_rt2_dim* dim, ptrdiff_t value) FIRN_N
   return dim->allowed_count == 0;
 }
 
+// Writes why values, one per dim, are refused: "batch is 65, wants 1 to 64" for the first that is. No more
+// than `size` bytes with the zero at the end; returns the length of the text, 0 if all are allowed.
+FIRN_HIDDEN size_t firn_rt2_refusal(const firn_rt2_dim* dims, size_t count, const ptrdiff_t* values,
+                                    char* text, size_t size) FIRN_NOEXCEPT;
+
 // Sets the extents of runs to those of the values, one per dim; if one is not allowed, leaves all as they
-// are and returns FIRN_STATUS_OUT_OF_RANGE.
+// are and returns FIRN_STATUS_OUT_OF_RANGE with the number of the dim above its detail.
 FIRN_INLINE firn_status firn_rt2_set_extents(const firn_rt2_dim* dims, size_t count, const ptrdiff_t* values,
                                              size_t* extents) FIRN_NOEXCEPT {
   size_t i;
   for (i = 0; i < count; ++i)
-    if (!firn_rt2_allows(&dims[i], values[i])) return FIRN_STATUS_OUT_OF_RANGE | 1 << 8;
+    if (!firn_rt2_allows(&dims[i], values[i]))
+      return FIRN_STATUS_OUT_OF_RANGE | 1 << 8 | (firn_status)(i << 16);
   for (i = 0; i < count; ++i) extents[i] = (size_t)(values[i] / dims[i].multiple);
   return FIRN_STATUS_OK;
 }

@@ -96,6 +96,12 @@ public:
   }
   FIRN_HIDDEN firn::Status set_image_height(std::ptrdiff_t value) noexcept { return set_dim(0, value); }
   FIRN_HIDDEN firn::Status set_class_(std::ptrdiff_t value) noexcept { return set_dim(1, value); }
+  // Why set_dims() refuses these: writes "batch is 65, wants 1 to 64" for the first that is refused, no more than `size`
+  // bytes with the zero at the end. Returns the length of the text; 0: they are taken.
+  FIRN_HIDDEN static std::size_t refusal(const Dims& dims, char* text, std::size_t size) noexcept {
+    const std::ptrdiff_t values[] = { dims.image_height, dims.class_ };
+    return firn_rt2_refusal(Facts::dims, dim_count, values, text, size);
+  }
   // The one that is info().dims[index].
   FIRN_HIDDEN firn::Status set_dim(std::size_t index, std::ptrdiff_t value) noexcept {
     return instance_.set_dim(Facts::dims, index, value);
@@ -246,18 +252,30 @@ static inline firn_status nlp_varying_init(nlp_varying* model, void* memory, siz
   return model->status;
 }
 
+// What they may be set to.
+static inline const firn_rt2_dim* nlp_varying_dim_table(void) {
+  static const ptrdiff_t dim_values_1[] = {1, 4, 8};
+  static const firn_rt2_dim table[] = { {"image_height", "image height", 32, 96, 32, NULL, 0}, {"class_", "class", 1, 8, 1, dim_values_1, 3} };
+  return table;
+}
 // Sets the dims of the runs that follow, which start at the bounds. Where one is not allowed nothing changes, and the
 // status says so. Inputs have to be written anew: tensors are compact at their actual extents. States and what is bound
 // stay.
 static inline firn_status nlp_varying_set_dims(nlp_varying* model, const nlp_varying_dims* dims) {
-  static const ptrdiff_t dim_values_1[] = {1, 4, 8};
-  static const firn_rt2_dim table[] = { {"image_height", "image height", 32, 96, 32, NULL, 0}, {"class_", "class", 1, 8, 1, dim_values_1, 3} };
   ptrdiff_t values[2];
   values[0] = dims->image_height;
   values[1] = dims->class_;
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
-  return firn_rt2_set_extents(table, 2, values, model->extents);
+  return firn_rt2_set_extents(nlp_varying_dim_table(), 2, values, model->extents);
+}
+// Why they are refused: writes "batch is 65, wants 1 to 64" for the first that is, no more than `size` bytes with the
+// zero at the end. Returns the length of the text; 0: they are taken.
+static inline size_t nlp_varying_refusal(const nlp_varying_dims* dims, char* text, size_t size) {
+  ptrdiff_t values[2];
+  values[0] = dims->image_height;
+  values[1] = dims->class_;
+  return firn_rt2_refusal(nlp_varying_dim_table(), 2, values, text, size);
 }
 // What they are.
 static inline nlp_varying_dims nlp_varying_get_dims(const nlp_varying* model) {

@@ -54,6 +54,7 @@ static void what_is_not_allowed_changes_nothing() {
   EXPECT(model->set_batch(3) && model->set_image_height(32) && model->set_class_(4));
   EXPECT(model->set_batch(0).code() == FIRN_STATUS_OUT_OF_RANGE);
   EXPECT(std::strstr(model->set_batch(9).message(), "not compiled for"));
+  EXPECT(model->set_batch(9).value() >> 16 == 0 && model->set_seq(65).value() >> 16 == 1); // which dim it is
   EXPECT(!model->set_batch(-1) && !model->set_seq(65) && !model->set_seq(PTRDIFF_MIN) &&
          !model->set_seq(PTRDIFF_MAX));
   EXPECT(!model->set_image_height(33) && !model->set_image_height(128) && !model->set_image_height(0));
@@ -63,6 +64,28 @@ static void what_is_not_allowed_changes_nothing() {
   EXPECT(!model->set_dims(dims));
   EXPECT(model->dims().batch == 3 && model->dims().seq == 64 && model->dims().image_height == 32);
   EXPECT(model->dims().class_ == 1);
+}
+
+static bool says(const Varying::Dims& dims, const char* wanted) {
+  char text[80], cut[8];
+  const std::size_t length = Varying::refusal(dims, text, sizeof text);
+  EXPECT(Varying::refusal(dims, cut, sizeof cut) == length && std::strncmp(cut, wanted, 7) == 0 &&
+         std::strlen(cut) == 7);
+  EXPECT(Varying::refusal(dims, nullptr, 0) == length);
+  return length == std::strlen(wanted) && std::strcmp(text, wanted) == 0;
+}
+
+static void what_is_not_allowed_is_told() {
+  Varying::Dims dims;
+  char text[8] = "?";
+  EXPECT(Varying::refusal(dims, text, sizeof text) == 0 && text[0] == 0);
+  dims.class_ = 7;
+  EXPECT(says(dims, "class_ is 7, wants 1, 4 or 8"));
+  dims.image_height = 65;
+  EXPECT(says(dims, "image_height is 65, wants a multiple of 32 from 32 to 96"));
+  dims.batch = PTRDIFF_MIN;
+  EXPECT(says(dims, sizeof(std::ptrdiff_t) == 8 ? "batch is -9223372036854775808, wants 1 to 8"
+                                                : "batch is -2147483648, wants 1 to 8"));
 }
 
 static void states_and_bound_buffers_stay() {
@@ -116,6 +139,7 @@ int main() {
   dims_start_at_the_bounds();
   views_are_compact_at_the_extents();
   what_is_not_allowed_changes_nothing();
+  what_is_not_allowed_is_told();
   states_and_bound_buffers_stay();
   instances_that_failed_or_moved_refuse();
   generic_code_finds_bounds_and_extents();

@@ -2,8 +2,11 @@
 #include "expect.h"
 #include "varying.h"
 
+#include <string.h>
+
 static unsigned char arena[NLP_VARYING_ARENA_BYTES], nibbles[64];
 static float choices[8];
+static char text[80];
 
 int main(void) {
   nlp_varying model = {0};
@@ -26,6 +29,11 @@ int main(void) {
   EXPECT(nlp_varying_boxes_dim0(&model) == 2 && nlp_varying_boxes_dim2(&model) == 8);
   EXPECT((nlp_varying_set_image_height(&model, 65) & 0xff) == FIRN_STATUS_OUT_OF_RANGE);
   EXPECT((nlp_varying_set_class_(&model, 5) & 0xff) == FIRN_STATUS_OUT_OF_RANGE);
+  dims = nlp_varying_get_dims(&model);
+  EXPECT(nlp_varying_refusal(&dims, text, sizeof text) == 0 && text[0] == 0);
+  dims.image_height = 65;
+  EXPECT(nlp_varying_refusal(&dims, text, sizeof text) == strlen(text));
+  EXPECT(strcmp(text, "image_height is 65, wants a multiple of 32 from 32 to 96") == 0);
   EXPECT(nlp_varying_set_class_(&model, 4) == FIRN_STATUS_OK);
   EXPECT(nlp_varying_set_seq(&model, 0) == FIRN_STATUS_OK);
   EXPECT(nlp_varying_tiles_dim1(&model) == 0 && nlp_varying_get_dims(&model).image_height == 64);
