@@ -39,6 +39,7 @@ const char* out_of_range(int what) noexcept {
   case 2: return "the strings of a run take more bytes than the model was compiled for (--text-bytes)";
   case 3: return "a string has more pieces than the model was compiled for (--text-pieces)";
   case 4: return "a string that the model casts to a number is none";
+  case 5: return "the run came to a branch that does not fit the shapes the model was compiled for";
   default: return "an index or size is beyond its bound";
   }
 }

@@ -389,6 +389,8 @@ Expected<Values> evaluate_elementwise(const OpCall& call) {
   if (call.tensor(call.num_operands() - 1).dtype() == DType::String) return evaluate_strings(call);
   if (is_checked_clamp(call.instruction())) {
     int64_t low = call.tensor(0).get_int(0), x = call.tensor(1).get_int(0), high = call.tensor(2).get_int(0);
+    if ((x < low || x > high) && call.instruction().attributes().flag("branch"))
+      return call.fail("the run came to a branch that does not fit the shapes");
     if (x < low || x > high)
       return call.fail(std::to_string(x) + " is not within " + std::to_string(low) + " and " +
                        std::to_string(high));

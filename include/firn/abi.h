@@ -45,7 +45,8 @@ enum {
   FIRN_STATUS_NO_MEMORY = 8,    // the memory for the arena is null: an allocation failed
   FIRN_STATUS_OUT_OF_RANGE = 9, // an index or size, argument or computed, beyond its bound; detail 1: a dim
   // was to be set to a value that it may not have; 2: the room for strings is full;
-  // 3: a string has more pieces than there is room for; 4: a string is no number
+  // 3: a string has more pieces than there is room for; 4: a string is no number; 5: the branch that an If
+  // took does not fit the shapes
   FIRN_STATUS_NO_WEIGHTS = 10, // the object embeds none and none were bound
   FIRN_STATUS_NO_TILES = 11,   // the operating system grants the process no registers of tiles (AMX)
   FIRN_STATUS_CUSTOM_OP =

@@ -181,3 +181,21 @@ TEST_CASE("a loop ends at the iteration that fails", "[lower]") {
   CHECK(model.run({4, 4, 4, -1}, x, sum) == kOk);
   CHECK(sum[0] == 64);
 }
+
+TEST_CASE("the condition of a branch that cannot be computed ends a run with a detail of its own",
+          "[lower]") {
+  for (bool checks : {false, true}) {
+    CheckedModel model(R"(module @m { func @main(%i: i64[1], %x: f32[2]) -> (f32[2]) {
+      %c = reshape %i : i64[]
+      %one = constant [1] : i64[]
+      %k = clamp %one, %c, %one {branch = true, checked = true} : i64[]
+      %y = negate %x : f32[2]
+      return %y } })",
+                       checks);
+    std::vector<float> x{1, 2}, y(2);
+    CHECK(model.run({1}, x, y) == kOk);
+    CHECK(y == std::vector<float>{-1, -2});
+    CHECK(model.run({0}, x, y) == (kRange | 5 << 8));
+    CHECK(model.run({1}, x, y) == kOk); // nothing stays behind
+  }
+}

@@ -64,6 +64,29 @@ private:
   bool known_ = true;
 };
 
+// x where one element is given another shape or type.
+Value without_conversions(Value x) {
+  while (x.def->is(Opcode::Reshape) || x.def->is(Opcode::Convert)) x = x.def->operand(0);
+  return x;
+}
+
+// What makes `condition` as wanted, of a bool input itself or one that is compared with a constant.
+std::optional<int64_t> choosing_value(const NodeContext& node, Value condition, bool wanted) {
+  Value x = condition;
+  for (; x.def->is(Opcode::Not) || x.def->is(Opcode::Reshape); x = x.def->operand(0))
+    if (x.def->is(Opcode::Not)) wanted = !wanted;
+  if (x.def->is(Opcode::Parameter) && x.dtype() == DType::Bool) return wanted;
+  if (!x.def->is(Opcode::Compare)) return std::nullopt;
+  const std::string& direction = x.def->word("direction");
+  if (direction != (wanted ? "eq" : "ne")) return std::nullopt;
+  for (int side : {0, 1}) {
+    auto known = node.constant_ints(x.def->operand(side));
+    bool is_input = without_conversions(x.def->operand(1 - side)).def->is(Opcode::Parameter);
+    if (known && known->size() == 1 && is_input) return (*known)[0];
+  }
+  return std::nullopt;
+}
+
 // "2,3" as elements of the type.
 Expected<LiteralRef> value_of(const std::string& input, const std::string& text, Type type) {
   std::string list = "[" + text + "]";
@@ -102,6 +125,15 @@ std::string freezing_advice(const std::vector<std::string>& inputs) {
     flags += " --const " + shell_word(input) + "=<value>";
   }
   return "; its value comes from graph input " + names + ": fix it with" + flags;
+}
+
+std::string choosing_flags(const NodeContext& node, Value condition, bool wanted,
+                           const std::vector<std::string>& inputs) {
+  auto value = inputs.size() == 1 ? choosing_value(node, condition, wanted) : std::nullopt;
+  std::string flags;
+  for (const std::string& input : inputs)
+    flags += " --const " + shell_word(input) + "=" + (value ? std::to_string(*value) : "<value>");
+  return flags;
 }
 
 Expected<LiteralRef> fixed_value(const std::string& input, const Type& type, const ImportOptions& options) {

@@ -13,6 +13,11 @@ std::vector<std::string> inputs_that_make(const Values& values, const ImportStat
 // "; its value comes from graph input 'k': --const k=<value> fixes it"; empty for none.
 std::string freezing_advice(const std::vector<std::string>& inputs);
 
+// " --const sr=16000", such that `condition`, which is computed from the inputs, is `wanted`; where that is
+// not plain to see, " --const sr=<value>" for each. Empty for none.
+std::string choosing_flags(const NodeContext& node, Value condition, bool wanted,
+                           const std::vector<std::string>& inputs);
+
 // The value of a graph input of this type that the options fix, null if they fix none. Dims that vary take
 // the extents of the value.
 Expected<LiteralRef> fixed_value(const std::string& input, const Type& type, const ImportOptions& options);

@@ -203,8 +203,12 @@ void GraphImporter::import_operator(NodeContext& node) {
   for (int i = 0; i < row->min_inputs; ++i)
     if (!node.check_given(i)) return;
   if (!check_types(node, *row)) return;
-  if (row->narrow_floats == NarrowFloats::Widened) return import_widened(node, *row);
-  row->import(node);
+  node.by_shapes_ = true;
+  if (row->narrow_floats == NarrowFloats::Widened)
+    import_widened(node, *row);
+  else
+    row->import(node);
+  node.by_shapes_ = false;
 }
 
 void GraphImporter::import_widened(NodeContext& node, const OperatorRow& row) {

@@ -50,12 +50,14 @@ public:
 
   // --- Errors. `message` is lower case and says what was found and what is wanted; the label is put before
   // it.
-  void fail(std::string message);             // the model is wrong
+  void fail(std::string message);             // the model is wrong, perhaps for the shapes at hand alone
+  void fail_form(std::string message);        // the model is wrong, whatever the shapes
   void fail_unsupported(std::string message); // the model is right, Firn cannot do it yet
   // The same for want of what `values` hold; names the graph inputs that they are computed from.
   void fail_unknown(const Values& values, std::string message);
   void warn(std::string message);
   bool failed() const { return failed_; }
+  void give_up() { failed_ = true; } // what is wrong has been said
 
   // --- Inputs. Index past the end or an empty name: absent, a null Value.
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
@@ -174,13 +176,12 @@ public:
   // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's
   // types.
   Instruction* composite(std::string_view name, Values operands, Attributes attributes, const Body& body);
-  // Region ops whose bodies may use outside values. Results of an if whose branches give different extents
-  // of one rank are counted; a loop's body must give the types of `initial`.
-  std::optional<Values> if_then_else(Value condition, const Body& then_body, const Body& else_body);
+  // Region ops whose bodies may use outside values. A loop's body must give the types of `initial`.
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
   // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
-  // The values that two branches, the regions of `made`, give; types as above.
+  // The values that two branches, the regions of the If `made`, give; where they give different extents of
+  // one rank, these are counted.
   std::optional<Values> finish_if(Instruction* made, Value condition);
   // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing
   // after a failure. `is_branch`: of an If, which goes on where its graph alone does not (node_walk.h).
@@ -205,6 +206,7 @@ public:
   ImportState& state() const { return *state_; }
 
 private:
+  friend class Attempt;
   friend class GraphImporter;
   friend class RestOfGraph;
   const wire::AttributeProto* find_attribute(std::string_view name) const;
@@ -224,6 +226,7 @@ private:
   std::string location_; // of instructions: the node's name, or its first output's
   Values inputs_, outputs_;
   bool failed_ = false;
+  bool by_shapes_ = false;       // what fails now may be right for other shapes
   bool defines_outputs_ = false; // itself, in its scope
 };
 

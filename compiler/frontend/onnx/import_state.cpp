@@ -91,7 +91,7 @@ bool erase_unused(Region& region) {
   for (size_t i = instructions.size(); i-- > 0;) {
     Instruction* instruction = instructions[i];
     if (instruction->is(Opcode::Parameter)) continue;
-    if (!instruction->has_uses()) {
+    if (!instruction->has_uses() && !instruction->attributes().flag("branch")) {
       region.erase(instruction);
       changed = true;
       continue;

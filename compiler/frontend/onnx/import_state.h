@@ -100,8 +100,10 @@ public:
   // Whether the branches of the If at hand give values of different types, which nothing behind it in its
   // graph brings together: the If around it takes that graph on.
   bool disagreement = false;
-  // Conditions of the Ifs around the node at hand, and which of their branches it is imported in.
+  // Conditions of the Ifs around the node at hand, and which of their branches it is imported in. So are
+  // those of Ifs before it of which one branch alone can be computed: a run that takes the other has ended.
   std::vector<std::pair<Value, bool>> decided;
+  size_t errors_by_shapes = 0; // of the diagnostics, those of nodes that may be right for other shapes
   int apart = 0; // Ifs in whose branches the node at hand is, though behind them: these give different types
   size_t rest_budget = size_t{1} << 24; // nodes behind Ifs that the search for users of their values may pass
   std::set<std::string> used_bounds;    // of options.bounds
@@ -174,7 +176,8 @@ bool check_types(NodeContext& node, const OperatorRow& row);
 // as 1, so that every partial product is bounded too).
 bool is_sane_type(const Type& type);
 
-// Erases what no result needs, from the end, in regions too. True if something was erased.
+// Erases what no result needs, from the end, in regions too, but for checks of the branch that a run takes.
+// True if something was erased.
 bool erase_unused(Region& region);
 
 } // namespace firn::onnx

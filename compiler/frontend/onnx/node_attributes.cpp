@@ -67,8 +67,8 @@ const wire::AttributeProto* NodeContext::find_attribute(std::string_view name) c
 
 void NodeContext::wrong_kind(std::string_view name, const wire::AttributeProto& attribute,
                              std::string_view wanted) {
-  fail("attribute '" + std::string(name) + "' is " + kind_name(kind_of(attribute)) + ", wants " +
-       std::string(wanted));
+  fail_form("attribute '" + std::string(name) + "' is " + kind_name(kind_of(attribute)) + ", wants " +
+            std::string(wanted));
 }
 
 bool NodeContext::has_attribute(std::string_view name) const {
@@ -80,7 +80,8 @@ int64_t NodeContext::int_attribute(std::string_view name, int64_t fallback) {
   if (!attribute) return fallback;
   if (kind_of(*attribute) != Int) return wrong_kind(name, *attribute, "an int"), fallback;
   if (!in_range(attribute->i())) {
-    fail("attribute '" + std::string(name) + "' is " + std::to_string(attribute->i()) + ", out of range");
+    fail_form("attribute '" + std::string(name) + "' is " + std::to_string(attribute->i()) +
+              ", out of range");
     return fallback;
   }
   return attribute->i();
@@ -119,7 +120,7 @@ Ints NodeContext::ints_attribute(std::string_view name, Ints fallback) {
   Ints values = unbounded_ints_attribute(name, fallback);
   for (int64_t value : values)
     if (!in_range(value)) {
-      fail("attribute '" + std::string(name) + "' holds " + std::to_string(value) + ", out of range");
+      fail_form("attribute '" + std::string(name) + "' holds " + std::to_string(value) + ", out of range");
       return fallback;
     }
   return values;
@@ -148,8 +149,8 @@ std::optional<DType> NodeContext::dtype_attribute(std::string_view name) {
   if (failed_) return std::nullopt;
   auto dtype = dtype_from_wire(number >= 0 && number < 1000 ? static_cast<int>(number) : -1);
   if (!dtype)
-    fail("attribute '" + std::string(name) + "' is element type " + std::to_string(number) +
-         ", which Firn does not know");
+    fail_form("attribute '" + std::string(name) + "' is element type " + std::to_string(number) +
+              ", which Firn does not know");
   return dtype;
 }
 
@@ -161,13 +162,17 @@ LiteralRef NodeContext::tensor_attribute(std::string_view name) {
   auto literal = kind == Tensor ? read_tensor(attribute->t(), state_->model.source)
                                 : read_sparse_tensor(attribute->sparse_tensor(), state_->model.source);
   if (literal) return *literal;
-  fail("attribute '" + std::string(name) + "': " + literal.error().message);
+  if (state_->lacks_file(literal.error()))
+    give_up();
+  else
+    fail_form("attribute '" + std::string(name) + "': " + literal.error().message);
   return nullptr;
 }
 
 const wire::GraphProto* NodeContext::graph_attribute(std::string_view name) {
   const auto* attribute = find_attribute(name);
-  if (!attribute) return fail("attribute '" + std::string(name) + "' is missing, wants a graph"), nullptr;
+  if (!attribute)
+    return fail_form("attribute '" + std::string(name) + "' is missing, wants a graph"), nullptr;
   if (kind_of(*attribute) != Graph || !attribute->has_g())
     return wrong_kind(name, *attribute, "a graph"), nullptr;
   return &attribute->g();
@@ -175,7 +180,8 @@ const wire::GraphProto* NodeContext::graph_attribute(std::string_view name) {
 
 std::optional<Type> NodeContext::type_attribute(std::string_view name) {
   const auto* attribute = find_attribute(name);
-  if (!attribute) return fail("attribute '" + std::string(name) + "' is missing, wants a type"), std::nullopt;
+  if (!attribute)
+    return fail_form("attribute '" + std::string(name) + "' is missing, wants a type"), std::nullopt;
   if (kind_of(*attribute) != TypeKind || !attribute->has_tp())
     return wrong_kind(name, *attribute, "a type"), std::nullopt;
   auto type = declared_type(attribute->tp());
@@ -184,12 +190,12 @@ std::optional<Type> NodeContext::type_attribute(std::string_view name) {
 }
 
 int64_t NodeContext::required_int(std::string_view name) {
-  if (!has_attribute(name)) fail("attribute '" + std::string(name) + "' is missing, wants an int");
+  if (!has_attribute(name)) fail_form("attribute '" + std::string(name) + "' is missing, wants an int");
   return int_attribute(name, 0);
 }
 
 Ints NodeContext::required_ints(std::string_view name) {
-  if (!has_attribute(name)) fail("attribute '" + std::string(name) + "' is missing, wants ints");
+  if (!has_attribute(name)) fail_form("attribute '" + std::string(name) + "' is missing, wants ints");
   return ints_attribute(name);
 }
 
@@ -201,7 +207,7 @@ std::string NodeContext::choice_attribute(std::string_view name, std::string_vie
     if (value == each) return value;
     list += (list.empty() ? "" : ", ") + std::string(each);
   }
-  fail("attribute '" + std::string(name) + "' is '" + value + "', wants one of " + list);
+  fail_form("attribute '" + std::string(name) + "' is '" + value + "', wants one of " + list);
   return std::string(fallback);
 }
 

@@ -29,11 +29,17 @@ GraphBuilder NodeContext::builder() const {
 }
 
 void NodeContext::fail(std::string message) {
+  if (!failed_ && by_shapes_) ++state_->errors_by_shapes;
   // The model may never take that branch together with this one, by conditions that exclude each other.
   if (state_->apart > 0)
     return fail_unsupported(std::move(message) + ", where an If before it gives values of another type");
   if (!failed_) state_->diagnostics.add(model_error(label() + ": " + std::move(message)));
   failed_ = true;
+}
+
+void NodeContext::fail_form(std::string message) {
+  by_shapes_ = false;
+  fail(std::move(message));
 }
 
 void NodeContext::fail_unsupported(std::string message) {

@@ -103,20 +103,6 @@ Ints NodeContext::unify_extents(Region& first, Region& second, size_t result) {
   return differing;
 }
 
-std::optional<Values> NodeContext::if_then_else(Value condition, const Body& then_body,
-                                                const Body& else_body) {
-  if (!usable({condition})) return std::nullopt;
-  Instruction* made = make_typed(Opcode::If, {condition}, {});
-  if (!made) return std::nullopt;
-  Region &on_true = made->add_region(), &on_false = made->add_region();
-  if (!fill_region(on_true, {}, then_body) || !fill_region(on_false, {}, else_body)) {
-    discard(made);
-    failed_ = true;
-    return std::nullopt;
-  }
-  return finish_if(made, condition);
-}
-
 std::optional<Values> NodeContext::finish_if(Instruction* made, Value condition) {
   Region &on_true = made->region(0), &on_false = made->region(1);
   unify_one_element(on_true, on_false);
@@ -193,21 +179,23 @@ std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph
                                                    bool is_branch) {
   if (failed_) return std::nullopt;
   if (state_->depth >= kMaxDepth)
-    return fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep"),
+    return fail_form("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep"),
            std::nullopt;
   if (static_cast<int>(arguments.size()) != graph.input_size())
-    return fail("its subgraph has " + std::to_string(graph.input_size()) + " inputs, wants " +
-                std::to_string(arguments.size())),
+    return fail_form("its subgraph has " + std::to_string(graph.input_size()) + " inputs, wants " +
+                     std::to_string(arguments.size())),
            std::nullopt;
   Scope scope(scope_, scope_->frame());
   for (int i = 0; i < graph.input_size(); ++i)
     if (graph.input(i).name().empty() ||
         !scope.define(graph.input(i).name(), {arguments[static_cast<size_t>(i)], false}))
-      return fail("its subgraph has two inputs '" + graph.input(i).name() + "'"), std::nullopt;
+      return fail_form("its subgraph has two inputs '" + graph.input(i).name() + "'"), std::nullopt;
   GraphImporter importer(*state_, *region_);
+  const size_t decided = state_->decided.size();
   ++state_->depth;
   importer.import_body(graph, scope, is_branch);
   --state_->depth;
+  state_->decided.resize(decided); // what is taken for granted in the subgraph may not be outside
   if (state_->disagreement) return failed_ = true, std::nullopt;
   auto results = importer.outputs(graph, scope, label() + ": subgraph '" + graph.name() + "': ");
   if (!results) failed_ = true;

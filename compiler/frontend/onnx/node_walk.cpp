@@ -2,6 +2,7 @@
 // another graph may take a node along that need not be; that costs code, no more.
 #include "compiler/frontend/onnx/node_walk.h"
 
+#include "compiler/frontend/onnx/attempt.h"
 #include "compiler/frontend/onnx/containers.h"
 
 #include <algorithm>
@@ -65,30 +66,24 @@ public:
     Instruction* made = node_.make_typed(Opcode::If, {condition_}, {});
     if (!made) return;
     Branch branches[2];
+    BranchErrors errors[2];
     Region* regions[] = {&made->add_region(), &made->add_region()};
-    for (size_t i = 0; i < 2; ++i) {
-      InBranch decided(state_, node_.input(0), i == 0);
-      open(branches[i], *regions[i], i == 0 ? then_graph : else_graph);
-    }
+    for (size_t i = 0; i < 2; ++i)
+      in_branch(i, errors[i], [&] { open(branches[i], *regions[i], i == 0 ? then_graph : else_graph); });
     ++state_.depth;
-    auto count = import_users(branches);
+    auto count = import_users(branches, errors);
     --state_.depth;
-    if (!count) {
-      node_.discard(made);
-      node_.failed_ = true;
-      return;
-    }
-    finish(made, branches, *count);
+    if (count) return finish(made, branches, *count);
+    node_.discard(made);
+    auto unfit = state_.disagreement ? std::nullopt : unfit_branch(errors[0], errors[1]);
+    if (!unfit) return report(node_, condition_, errors);
+    take_other_branch(node_, condition_, *unfit, errors[*unfit]);
+    place(*unfit == 1 ? then_graph : else_graph);
   }
 
   // The nodes of the branch come before the rest, in the same region.
   void import_in_place(const wire::GraphProto& taken) {
-    if (!begin()) return;
-    Scope scope(node_.scope_, node_.scope_->frame());
-    GraphImporter(state_, node_.region()).import_initializers(taken, scope);
-    NodeWalk inner = walk_with(scope);
-    add_branch(inner, taken, inner.scopes.size() - 1);
-    import_all(inner);
+    if (begin()) place(taken);
   }
 
   // Those of a function too.
@@ -127,6 +122,22 @@ private:
     inner.outputs = walk_.outputs;
     inner.is_branch = walk_.is_branch;
     return inner;
+  }
+
+  void place(const wire::GraphProto& taken) {
+    Scope scope(node_.scope_, node_.scope_->frame());
+    GraphImporter(state_, node_.region()).import_initializers(taken, scope);
+    NodeWalk inner = walk_with(scope);
+    add_branch(inner, taken, inner.scopes.size() - 1);
+    import_all(inner);
+  }
+
+  // What `f` imports in a branch, and its errors by themselves.
+  template <class F> void in_branch(size_t branch, BranchErrors& errors, const F& f) {
+    Attempt attempt(node_);
+    InBranch decided(state_, node_.input(0), branch == 0);
+    f();
+    attempt.end(errors);
   }
 
   // The steps of `inner`, and all that follow this one.
@@ -261,22 +272,23 @@ private:
 
   // In both branches until what is used later has one type. How many that takes; nothing after a failure, or
   // with a disagreement that an If around this one may end.
-  std::optional<size_t> import_users(Branch (&branches)[2]) {
+  std::optional<size_t> import_users(Branch (&branches)[2], BranchErrors (&errors)[2]) {
     std::optional<size_t> first; // where all types are one, but an integer would no longer be known
-    for (size_t count = 0; goes_on(); ++count) {
+    for (size_t count = 0; goes_on() && errors[0].none() && errors[1].none(); ++count) {
       Agreement agreement = agreement_after(count, branches);
       if (agreement == Agreement::Failed) return std::nullopt;
       if (agreement == Agreement::Full) return count;
       if (agreement == Agreement::OfTypes && !first) first = count;
       if (count == users_.size()) break;
-      for (size_t i = 0; i < 2 && goes_on(); ++i) {
-        InBranch decided(state_, node_.input(0), i == 0);
-        ++state_.apart;
-        GraphImporter(state_, *branches[i].region).import_step(branches[i].walk, branches[i].users + count);
-        --state_.apart;
-      }
+      ++state_.apart;
+      for (size_t i = 0; i < 2 && goes_on(); ++i)
+        in_branch(i, errors[i], [&] {
+          GraphImporter(state_, *branches[i].region).import_step(branches[i].walk, branches[i].users + count);
+        });
+      --state_.apart;
     }
-    if (first || !goes_on()) return goes_on() ? first : std::nullopt;
+    if (!goes_on() || !errors[0].none() || !errors[1].none()) return std::nullopt;
+    if (first) return first;
     if (walk_.is_branch)
       state_.disagreement = true;
     else

@@ -37,15 +37,16 @@ struct NodeWalk {
 // While it lives, nodes are imported in this branch of Ifs on `condition`, so that those within are decided.
 class InBranch {
 public:
-  InBranch(ImportState& state, Value condition, bool holds) : state_(state) {
+  InBranch(ImportState& state, Value condition, bool holds) : state_(state), outer_(state.decided.size()) {
     state_.decided.emplace_back(condition, holds);
   }
-  ~InBranch() { state_.decided.pop_back(); }
+  ~InBranch() { state_.decided.resize(outer_); }
   InBranch(const InBranch&) = delete;
   InBranch& operator=(const InBranch&) = delete;
 
 private:
   ImportState& state_;
+  size_t outer_;
 };
 
 // Whether a value of an If can be what one branch gives and what the other does.

@@ -1,11 +1,12 @@
-// Importers of If, Loop and Scan. Conditions and trip counts known now are decided now; the rest become
-// region ops.
+// Importers of Loop and Scan, and the rows of control flow. Conditions and trip counts known now are decided
+// now; the rest become region ops.
 #include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/attempt.h"
+#include "compiler/frontend/onnx/branches.h"
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
-#include "compiler/frontend/onnx/node_walk.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/value_range.h"
@@ -22,95 +23,6 @@ size_t at(int64_t index) {
 
 void set_outputs(NodeContext& node, const Values& values) {
   for (size_t i = 0; i < values.size(); ++i) node.set_output(static_cast<int>(i), values[i]);
-}
-
-// A bool scalar from a condition of one element.
-Value condition_scalar(NodeContext& node, int input) {
-  if (!node.check_scalar(input)) return {};
-  return node.reshape(node.input(input), {});
-}
-
-// Sequences of which two branches give different lengths as the rows of tensors, in both. The first branch is
-// made already, the second is the current region. False, with nothing changed, where there are other
-// differences.
-bool count_sequences(NodeContext& node, Region& first_region, Values& first, Values& second) {
-  std::vector<std::optional<Type>> elements(first.size());
-  if (first.size() != second.size()) return false;
-  for (size_t i = 0; i < first.size(); ++i) {
-    if (have_one_structure({first[i]}, {second[i]})) continue;
-    if (first[i].type().kind != Type::Kind::Sequence || second[i].type().kind != Type::Kind::Sequence)
-      return false;
-    auto one = common_element(first[i]), other = common_element(second[i]);
-    bool none = !one && elements_of(first[i]).empty(), no_other = !other && elements_of(second[i]).empty();
-    if (one && other ? !(*one == *other) : !(one && no_other) && !(none && other)) return false;
-    elements[i] = one ? one : other;
-  }
-  auto count = [&](Region& region, Values& values) {
-    node.in_region(region, [&] {
-      for (size_t i = 0; i < values.size(); ++i)
-        if (elements[i]) values[i] = make_counted_sequence(node, rows_of(node, values[i], *elements[i]));
-    });
-  };
-  count(first_region, first);
-  count(node.region(), second);
-  if (!node.failed()) first_region.set_results(tensors_in(first));
-  return true;
-}
-
-// What a condition denies or repeats, and whether it holds where the condition does.
-std::pair<Value, bool> without_not(Value condition) {
-  bool alike = true;
-  for (; condition.def->is(Opcode::Not); condition = condition.def->operand(0)) alike = !alike;
-  return {condition, alike};
-}
-
-// A condition that is constant, or that an If around the node has decided, on it or on what it denies.
-std::optional<bool> known_condition(NodeContext& node, Value condition) {
-  if (auto known = node.constant_ints(condition)) return (*known)[0] != 0;
-  auto [asked, alike] = without_not(node.input(0));
-  for (const auto& [condition_around, holds] : node.state().decided) {
-    auto [decided, decided_alike] = without_not(condition_around);
-    if (decided == asked) return holds == (alike == decided_alike);
-  }
-  return std::nullopt;
-}
-
-void import_if(NodeContext& node) {
-  const wire::GraphProto *then_graph = node.graph_attribute("then_branch"),
-                         *else_graph = node.graph_attribute("else_branch");
-  Value condition = condition_scalar(node, 0);
-  if (!condition || !then_graph || !else_graph) return;
-  std::optional<bool> known = known_condition(node, condition);
-  if (known) then_graph = else_graph = *known ? then_graph : else_graph;
-  int given = then_graph->output_size(), others = else_graph->output_size();
-  if (!node.check(given == others && given >= node.num_outputs(),
-                  "its branches give " + std::to_string(given) + " and " + std::to_string(others) +
-                      " outputs, the node has " + std::to_string(node.num_outputs())))
-    return;
-  if (known) {
-    auto results = node.import_subgraph(*then_graph, {}, /*is_branch=*/true);
-    return results ? set_outputs(node, *results) : import_rest_in_branch(node, *then_graph);
-  }
-  std::optional<Values> first; // what a branch gives, containers as such
-  Region* first_region = nullptr;
-  auto branch = [&](const wire::GraphProto& graph, bool holds) {
-    return [&, holds](const Values&) {
-      InBranch decided(node.state(), node.input(0), holds);
-      auto results = node.import_subgraph(graph, {}, /*is_branch=*/true);
-      if (results && first) {
-        bool alike =
-            have_one_structure(*first, *results) || count_sequences(node, *first_region, *first, *results);
-        if (!alike || !can_agree(*first, *results)) leave_disagreement(node);
-      }
-      if (!results || node.failed()) return Values{};
-      if (!first) first_region = &node.region();
-      first = results;
-      return tensors_in(*results);
-    };
-  };
-  auto results = node.if_then_else(condition, branch(*then_graph, true), branch(*else_graph, false));
-  if (results) return set_outputs(node, with_tensors(node, *first, *results));
-  import_rest_in_branches(node, condition, *then_graph, *else_graph);
 }
 
 // --- Loop.
@@ -168,6 +80,13 @@ std::optional<Step> make_step(NodeContext& node, const wire::GraphProto& body, V
   return Step{decision, {results->begin() + 1, rows}, {rows, results->end()}};
 }
 
+// Whether a run takes a step at all, as a bool scalar.
+Value starts(NodeContext& node, const LoopForm& form) {
+  Value go_on = form.go_on ? form.go_on : node.constant(Literal::scalar(DType::Bool, 1));
+  if (!form.trip_count) return go_on;
+  return both(node, go_on, node.compare("gt", form.trip_count, node.scalar_int(DType::I64, 0)));
+}
+
 void import_loop(NodeContext& node) {
   const wire::GraphProto* graph = node.graph_attribute("body");
   if (!graph) return;
@@ -198,8 +117,15 @@ void import_loop(NodeContext& node) {
   form.body = [&](Value step, Value go_on, const Values& state) {
     return make_step(node, *graph, step, go_on, state, most);
   };
+  Attempt attempt(node);
   auto results = make_loop(node, form);
-  if (!results) return;
+  BranchErrors errors;
+  attempt.end(errors);
+  if (!errors.none()) {
+    take_no_step(node, form.num_rows == 0 ? starts(node, form) : Value(), errors);
+    results = LoopResults{form.state, {}};
+  }
+  if (!results || node.failed()) return;
   set_outputs(node, results->state);
   for (size_t i = 0; i < results->rows.size(); ++i)
     node.set_output(states + static_cast<int>(i), results->rows[i]);

@@ -12,6 +12,8 @@ namespace firn::lower {
 using kernel::OpKind;
 using kernel::Scalar;
 
+constexpr int32_t kWrongBranch = kernel::kOutOfRange | 5 << 8; // FIRN_STATUS_OUT_OF_RANGE with its detail
+
 bool ElementEmitter::is_uniform(const IntExpr& expression) const {
   return lanes_.count == 1 || !expression.mentions(*lanes_.symbol);
 }
@@ -175,7 +177,7 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
       };
       builder_.fail_if(builder_.binary(OpKind::Or, beyond(kernel::Predicate::Lt, x[0]),
                                        beyond(kernel::Predicate::Gt, x[2])),
-                       kernel::kOutOfRange);
+                       instruction.attributes().flag("branch") ? kWrongBranch : kernel::kOutOfRange);
     }
     return scalar_ops::clamp(scalars, dtype, x[0], x[1], x[2]);
   default: break;

@@ -1,0 +1,13 @@
+// If: what its condition, known now or by a run, makes of its two branches.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+void import_if(NodeContext& node);
+
+// A bool scalar from a condition of one element; null after a failure.
+Value condition_scalar(NodeContext& node, int input);
+
+} // namespace firn::onnx
