@@ -51,7 +51,7 @@ enum {
   FIRN_STATUS_NO_TILES = 11,   // the operating system grants the process no registers of tiles (AMX)
   FIRN_STATUS_CUSTOM_OP =
       12, // an operator of the program failed (firn/custom_op.h); detail: what it returned
-  FIRN_STATUS_WEIGHTS_UNFIT = 14 // raw weights differ from the object's own where its code depends on them
+  FIRN_STATUS_WEIGHTS_UNFIT = 13 // raw weights differ from the object's own where its code depends on them
 };
 
 // Architectures that feature masks speak about.

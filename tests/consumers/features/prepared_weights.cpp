@@ -44,6 +44,47 @@ static int packs() {
   return 0;
 }
 
+// Twice the matrix and twice the bias give twice the scores: weights that the model has never had.
+static int takes_others() {
+  alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char raw[demo::Prepared::raw_weight_bytes];
+  std::memcpy(raw, demo::Prepared::Weights::raw().data(), sizeof raw);
+  for (std::size_t at = 0; at + sizeof(float) <= sizeof raw; at += sizeof(float)) {
+    float weight;
+    std::memcpy(&weight, raw + at, sizeof weight);
+    weight *= 2;
+    std::memcpy(raw + at, &weight, sizeof weight);
+  }
+  demo::Prepared prepared(arena, demo::Prepared::Weights::prepare(raw, packed.bytes));
+  demo::Affine affine(affine_arena);
+  for (float& value : prepared.features()) value = 0.5f;
+  for (float& value : affine.features()) value = 0.5f;
+  if (!prepared.run() || !affine.run()) return 7;
+  const float *twice = prepared.scores().data(), *once = affine.scores().data();
+  for (int i = 0; i < 6; ++i)
+    if (twice[i] != 2 * once[i]) return 8;
+  return 0;
+}
+
+// Filters that Winograd's algorithm computes with are refused if one bit of them differs.
+static int refuses_others() {
+  alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char raw[demo::SmoothPrepared::raw_weight_bytes];
+  std::memcpy(raw, demo::SmoothPrepared::Weights::raw().data(), sizeof raw);
+  if (!demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes)).status()) return 9;
+  raw[0] ^= 1;
+  return demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes)).run().code() ==
+                 FIRN_STATUS_WEIGHTS_UNFIT
+             ? 0
+             : 10;
+}
+
+static int tells_copies() {
+  alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char copy[demo::Affine::weight_bytes];
+  std::memcpy(copy, demo::Affine::embedded().data(), sizeof copy);
+  if (firn::hash_weights(copy) != demo::Affine::weights_hash) return 11;
+  copy[sizeof copy - 1] ^= 1;
+  return firn::hash_weights(copy) != demo::Affine::weights_hash ? 0 : 12;
+}
+
 static int prepares_once() {
   static_assert(demo::SmoothPrepared::prepared_weight_bytes >= demo::SmoothPrepared::raw_weight_bytes);
   const demo::SmoothPrepared::Weights weights = demo::SmoothPrepared::Weights::prepare(memory);
@@ -64,5 +105,8 @@ static int prepares_once() {
 int main() {
   if (const int code = reads_in_place(); code != 0) return code;
   if (const int code = packs(); code != 0) return code;
+  if (const int code = takes_others(); code != 0) return code;
+  if (const int code = refuses_others(); code != 0) return code;
+  if (const int code = tells_copies(); code != 0) return code;
   return prepares_once();
 }
