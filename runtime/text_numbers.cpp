@@ -94,9 +94,6 @@ struct Decimal {
   unsigned char digits[kMostDigits];
 };
 
-bool is_blank(char c) noexcept {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
 bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
@@ -137,8 +134,8 @@ void read_number(const firn_text& text, Decimal& number) noexcept {
   number.kind = Decimal::None;
   number.negative = number.is_cut = false;
   number.count = number.point = 0;
-  while (at != end && is_blank(*at)) ++at;
-  while (at != end && is_blank(end[-1])) --end;
+  while (at != end && firn::detail::is_blank(*at)) ++at;
+  while (at != end && firn::detail::is_blank(end[-1])) --end;
   if (at != end && (*at == '+' || *at == '-')) number.negative = *at++ == '-';
   if (is_word(at, end, "inf") || is_word(at, end, "infinity")) {
     number.kind = Decimal::Infinite;
@@ -304,7 +301,7 @@ std::uint64_t shortest_digits(std::uint64_t bits, const Format& format, int& exp
 
 // As numpy writes it: 0.1, 1.0, 1e-05, nan.
 int write_real(std::uint64_t bits, const Format& format, char* to) noexcept {
-  const std::uint64_t sign = (format.infinity >> (format.digits - 1)) + 1 << (format.digits - 1);
+  const std::uint64_t sign = ((format.infinity >> (format.digits - 1)) + 1) << (format.digits - 1);
   int size = 0;
   if ((bits & (sign - 1)) > format.infinity) return write_word("nan", to);
   if ((bits & sign) != 0) to[size++] = '-';

@@ -5,10 +5,6 @@
 
 namespace {
 
-bool is_blank(char c) noexcept {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 // A text of which pieces are taken from the beginning.
 class Cutter {
 public:
@@ -33,14 +29,14 @@ public:
 
 private:
   void skip_blanks() noexcept {
-    while (at_ != end_ && is_blank(*at_)) ++at_;
+    while (at_ != end_ && firn::detail::is_blank(*at_)) ++at_;
     more_ = at_ != end_;
   }
   // Where the next delimiter begins, or the end.
   const char* find() const noexcept {
     const char* at = at_;
     if (size_ == 0) {
-      while (at != end_ && !is_blank(*at)) ++at;
+      while (at != end_ && !firn::detail::is_blank(*at)) ++at;
       return at;
     }
     for (; static_cast<std::size_t>(end_ - at) >= size_; ++at)

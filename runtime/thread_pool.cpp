@@ -153,7 +153,7 @@ void pin(pthread_t thread, std::size_t number) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   std::size_t seen = 0, wanted = number % static_cast<std::size_t>(CPU_COUNT(&allowed));
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed) || seen++ != wanted) continue;
     cpu_set_t one;
     CPU_ZERO(&one);

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 install_packages python3-numpy libtbb-dev g++-aarch64-linux-gnu qemu-user strace valgrind \
   gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm g++-arm-linux-gnueabihf g++-riscv64-linux-gnu \
-  g++-mingw-w64-x86-64-posix mandoc zsh fish
+  g++-mingw-w64-x86-64-posix mandoc zsh fish clang clang-19 clang-tidy
 firn_say "configuring build/release"
 cmake --preset release -DFIRN_BUILD_TESTS=ON ${FIRN_TEST_DATA:+-DFIRN_TEST_DATA="$FIRN_TEST_DATA"} > build-configure.log 2>&1 ||
   { cat build-configure.log >&2; firn_fail "configuring failed"; }

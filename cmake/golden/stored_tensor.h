@@ -28,7 +28,7 @@ struct StoredTensor {
 // too).
 class Message {
 public:
-  Message(const unsigned char* data, std::size_t size) : at_(data), end_(data + size) {}
+  Message(const unsigned char* bytes, std::size_t count) : at_(bytes), end_(bytes + count) {}
 
   // Moves to the next field; false at the end.
   bool next() {

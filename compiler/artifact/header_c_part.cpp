@@ -51,7 +51,7 @@ static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, s
   arena = firn_rt2_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
   if (model->status == FIRN_STATUS_OK) {{CHECK_CPU}}
   {{CHECK_WEIGHTS}}
-  if (model->status != FIRN_STATUS_OK) return model->status;
+  if (model->status != FIRN_STATUS_OK || !arena) return model->status;
   model->arena = arena;
   model->weights = {{WEIGHTS_VALUE}};
   {{SET_BOUNDS}}
@@ -151,10 +151,12 @@ std::string slot_address(const TensorDescription& tensor) {
                              : "NULL";
 }
 
-// Strings are empty until they are set.
+// Strings are empty until they are set. The arena is init's own, of which GCC knows that it is not null: it
+// would warn of a write to model->arena, which a call between may have changed.
 std::string clear_text(const TensorDescription& tensor) {
   if (tensor.dtype != DType::String || !tensor.arena_offset) return "";
-  return "memset(" + slot_address(tensor) + ", 0, " + std::to_string(tensor.byte_size()) + ");\n";
+  return "memset(arena + " + std::to_string(*tensor.arena_offset) + ", 0, " +
+         std::to_string(tensor.byte_size()) + ");\n";
 }
 
 std::string bind_all(const ModelDescription& model, const std::string& prefix) {
@@ -166,7 +168,7 @@ std::string bind_all(const ModelDescription& model, const std::string& prefix) {
     text += "model->outputs[" + std::to_string(i) + "] = " + slot_address(model.outputs[i]) + ";\n" +
             clear_text(model.outputs[i]);
     for (const CountedDim& counted : model.outputs[i].counted_dims)
-      text += "memset(model->arena + " + std::to_string(counted.arena_offset) + ", 0, sizeof(int64_t));\n";
+      text += "memset(arena + " + std::to_string(counted.arena_offset) + ", 0, sizeof(int64_t));\n";
   }
   if (!model.states.empty()) text += prefix + "_reset(model);\n";
   if (!text.empty()) text.pop_back();

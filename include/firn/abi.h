@@ -23,10 +23,16 @@
 #ifdef __cplusplus
 #define FIRN_NOEXCEPT noexcept
 #define FIRN_INLINE FIRN_HIDDEN inline
+#define FIRN_CAST(type, value) static_cast<type>(value)
+#define FIRN_ADDRESS(pointer) reinterpret_cast<uintptr_t>(pointer)
+#define FIRN_NULL nullptr
 extern "C" {
 #else
 #define FIRN_NOEXCEPT
 #define FIRN_INLINE static inline
+#define FIRN_CAST(type, value) ((type)(value))
+#define FIRN_ADDRESS(pointer) ((uintptr_t)(pointer))
+#define FIRN_NULL ((void*)0)
 #endif
 
 // 0 is success; otherwise the low 8 bits are a FIRN_STATUS_ code and the next 8 bits a detail that
@@ -167,7 +173,7 @@ FIRN_INLINE firn_status firn_rt2_choose_cpu(int32_t architecture, const firn_rt2
 // is none.
 FIRN_INLINE unsigned char* firn_rt2_place_arena(void* memory, size_t bytes, size_t need, size_t alignment,
                                                 firn_status* status) FIRN_NOEXCEPT {
-  const size_t excess = (size_t)((uintptr_t)memory & (alignment - 1));
+  const size_t excess = FIRN_ADDRESS(memory) & (alignment - 1);
   const size_t slack = excess == 0 ? 0 : alignment - excess;
   *status = FIRN_STATUS_OK;
   if (!memory) {
@@ -177,7 +183,7 @@ FIRN_INLINE unsigned char* firn_rt2_place_arena(void* memory, size_t bytes, size
   } else if (bytes - need < slack) {
     *status = FIRN_STATUS_ARENA_MISALIGNED;
   }
-  return *status == FIRN_STATUS_OK ? (unsigned char*)memory + slack : (unsigned char*)0;
+  return *status == FIRN_STATUS_OK ? FIRN_CAST(unsigned char*, memory) + slack : FIRN_NULL;
 }
 
 // A pool of threads (firn/thread_pool.h).
@@ -194,7 +200,7 @@ FIRN_HIDDEN firn_executor firn_rt2_thread_pool_executor(firn_rt2_thread_pool* po
 
 // A tensor in the arena; null without one.
 FIRN_INLINE void* firn_rt2_slot(unsigned char* arena, size_t offset) FIRN_NOEXCEPT {
-  return arena ? arena + offset : (unsigned char*)0;
+  return arena ? arena + offset : FIRN_NULL;
 }
 
 // A dim that varies, and what it may be set to.
@@ -228,15 +234,15 @@ FIRN_INLINE firn_status firn_rt2_set_extents(const firn_rt2_dim* dims, size_t co
   size_t i;
   for (i = 0; i < count; ++i)
     if (!firn_rt2_allows(&dims[i], values[i]))
-      return FIRN_STATUS_OUT_OF_RANGE | 1 << 8 | (firn_status)(i << 16);
-  for (i = 0; i < count; ++i) extents[i] = (size_t)(values[i] / dims[i].multiple);
+      return FIRN_STATUS_OUT_OF_RANGE | 1 << 8 | FIRN_CAST(firn_status, i << 16);
+  for (i = 0; i < count; ++i) extents[i] = FIRN_CAST(size_t, values[i] / dims[i].multiple);
   return FIRN_STATUS_OK;
 }
 
 // What generated headers compute extents of tensors with: one of a run, and integer functions that round
 // towards minus infinity; divisors are positive.
 FIRN_INLINE int64_t firn_rt2_extent(const size_t* extents, size_t index) FIRN_NOEXCEPT {
-  return (int64_t)extents[index];
+  return FIRN_CAST(int64_t, extents[index]);
 }
 FIRN_INLINE int64_t firn_rt2_floor_div(int64_t value, int64_t divisor) FIRN_NOEXCEPT {
   return value / divisor - (value % divisor < 0);

@@ -61,10 +61,10 @@ typedef struct firn_custom_call {
 enum { FIRN_CUSTOM_WORDS = 5, FIRN_CUSTOM_FIRST = 3 };
 
 FIRN_INLINE size_t firn_custom_input_count(const firn_custom_call* call) FIRN_NOEXCEPT {
-  return (size_t)call->info[0];
+  return FIRN_CAST(size_t, call->info[0]);
 }
 FIRN_INLINE size_t firn_custom_output_count(const firn_custom_call* call) FIRN_NOEXCEPT {
-  return (size_t)call->info[1];
+  return FIRN_CAST(size_t, call->info[1]);
 }
 
 // Of all tensors, inputs first, outputs behind them, then attributes.
@@ -74,17 +74,17 @@ FIRN_INLINE firn_custom_tensor firn_custom_tensor_at(const firn_custom_call* cal
   firn_custom_tensor tensor;
   tensor.dtype = words[0];
   tensor.rank = words[1];
-  tensor.data = words[2] < 0 ? (void*)0 : call->data[words[2]];
+  tensor.data = words[2] < 0 ? FIRN_NULL : call->data[words[2]];
   tensor.dims = call->dims + words[3];
   return tensor;
 }
 // One that is left out, and one behind the last, has null data.
 FIRN_INLINE firn_custom_tensor firn_custom_input(const firn_custom_call* call, size_t number) FIRN_NOEXCEPT {
-  const firn_custom_tensor none = {(void*)0, (const size_t*)0, 0, 0};
+  const firn_custom_tensor none = {FIRN_NULL, FIRN_NULL, 0, 0};
   return number < firn_custom_input_count(call) ? firn_custom_tensor_at(call, number) : none;
 }
 FIRN_INLINE firn_custom_tensor firn_custom_output(const firn_custom_call* call, size_t number) FIRN_NOEXCEPT {
-  const firn_custom_tensor none = {(void*)0, (const size_t*)0, 0, 0};
+  const firn_custom_tensor none = {FIRN_NULL, FIRN_NULL, 0, 0};
   if (number >= firn_custom_output_count(call)) return none;
   return firn_custom_tensor_at(call, firn_custom_input_count(call) + number);
 }
@@ -92,12 +92,13 @@ FIRN_INLINE firn_custom_tensor firn_custom_output(const firn_custom_call* call, 
 // 1.
 FIRN_INLINE firn_custom_tensor firn_custom_attribute(const firn_custom_call* call,
                                                      const char* name) FIRN_NOEXCEPT {
-  const firn_custom_tensor none = {(void*)0, (const size_t*)0, 0, 0};
+  const firn_custom_tensor none = {FIRN_NULL, FIRN_NULL, 0, 0};
   const size_t first = firn_custom_input_count(call) + firn_custom_output_count(call);
   size_t i, at;
-  for (i = 0; i < (size_t)call->info[2]; ++i) {
+  for (i = 0; i < FIRN_CAST(size_t, call->info[2]); ++i) {
     const int32_t* words = call->info + FIRN_CUSTOM_FIRST + (first + i) * FIRN_CUSTOM_WORDS;
-    const char* known = (const char*)(call->info + words[4]);
+    const void* bytes = call->info + words[4];
+    const char* known = FIRN_CAST(const char*, bytes);
     for (at = 0; name[at] != 0 && name[at] == known[at]; ++at) continue;
     if (name[at] == known[at]) return firn_custom_tensor_at(call, first + i);
   }

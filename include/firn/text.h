@@ -111,6 +111,13 @@ private:
 };
 static_assert(sizeof(Text) == 16 && sizeof(firn_text) == 16, "objects count on it");
 
+namespace detail {
+// What stands between the pieces of a text and around a number.
+FIRN_HIDDEN constexpr bool is_blank(char c) noexcept {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+} // namespace detail
+
 } // namespace rt2
 } // namespace firn
 #endif

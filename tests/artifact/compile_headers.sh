@@ -4,7 +4,7 @@
 set -eu
 generated=$1
 include=$2
-warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Werror"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tried=0
@@ -21,7 +21,7 @@ for cc in gcc gcc-12 clang clang-19 aarch64-linux-gnu-gcc; do
     echo "#include \"$header\"" >"$scratch/alone.cpp"
     for extra in owned tfcompile; do echo "#include <firn/$extra.h>" >>"$scratch/alone.cpp"; done
     for standard in c++17 c++20; do
-      "$cxx" -std=$standard $warnings -fno-exceptions -fno-rtti "-I$include" -c "$scratch/alone.cpp" -o "$scratch/alone.o"
+      "$cxx" -std=$standard $warnings -Wold-style-cast -fno-exceptions -fno-rtti "-I$include" -c "$scratch/alone.cpp" -o "$scratch/alone.o"
     done
     cp "$header" "$scratch/alone.h"
     echo '#include "alone.h"' >"$scratch/alone.c"

@@ -177,7 +177,7 @@ static inline firn_status vision_digits_init(vision_digits* model, void* memory,
   memset(model, 0, sizeof *model);
   arena = firn_rt2_place_arena(memory, bytes, 24576, 64, &model->status);
   if (model->status == FIRN_STATUS_OK) model->status = firn_rt2_check_cpu(1, 8u);
-  if (model->status != FIRN_STATUS_OK) return model->status;
+  if (model->status != FIRN_STATUS_OK || !arena) return model->status;
   model->arena = arena;
   model->weights = vision_digits_weights_abi2_83677fedc00d();
   model->inputs[0] = firn_rt2_slot(model->arena, 0);

@@ -241,14 +241,14 @@ static inline firn_status nlp_varying_init(nlp_varying* model, void* memory, siz
   memset(model, 0, sizeof *model);
   arena = firn_rt2_place_arena(memory, bytes, 24704, 64, &model->status);
   if (model->status == FIRN_STATUS_OK) model->status = firn_rt2_check_cpu(0, 0u);
-  if (model->status != FIRN_STATUS_OK) return model->status;
+  if (model->status != FIRN_STATUS_OK || !arena) return model->status;
   model->arena = arena;
   model->weights = nlp_varying_weights_abi2_92fae77b1b31();
   model->extents[0] = 3;
   model->extents[1] = 8;
   model->inputs[0] = firn_rt2_slot(model->arena, 4096);
   model->outputs[0] = firn_rt2_slot(model->arena, 20480);
-  memset(model->arena + 24576, 0, sizeof(int64_t));
+  memset(arena + 24576, 0, sizeof(int64_t));
   return model->status;
 }
 

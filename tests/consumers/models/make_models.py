@@ -8,6 +8,7 @@ drift.onnx: h_next = scale(x * W) * gain + h by an operator of the program, of a
 has x and y = h_next * V alone.
 gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output; lstm_* alike.
 smooth.onnx: a 3x3 convolution large enough for Winograd's algorithm.
+elements.onnx: y_T = x for elements of each type T that headers have a word for, and where a flag is set.
 words.onnx: words in lower case, their numbers and sums of the rows for these, a label with a mark, words of a sentence.
 caches.onnx: a window of the last four rows, caches that are written at a position, and a sum with a first value.
 """
@@ -195,6 +196,20 @@ def words():
     save(helper.make_model(graph, opset_imports=opsets, ir_version=9), "words.onnx")
 
 
+def elements():
+    types = {"f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16,
+             "f8e4m3fn": TensorProto.FLOAT8E4M3FN, "f8e5m2": TensorProto.FLOAT8E5M2, "i64": TensorProto.INT64,
+             "i8": TensorProto.INT8, "u16": TensorProto.UINT16, "flag": TensorProto.BOOL, "i4": TensorProto.INT4,
+             "u4": TensorProto.UINT4}
+    graph = helper.make_graph(
+        [helper.make_node("Identity", [name], ["y_" + name]) for name in types] + [helper.make_node("NonZero", ["flag"], ["where"])],
+        "elements",
+        [tensor_info(name, ["n", 3], dtype) for name, dtype in types.items()],
+        [tensor_info("y_" + name, ["n", 3], dtype) for name, dtype in types.items()] +
+        [tensor_info("where", [2, None], TensorProto.INT64)])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), "elements.onnx")
+
+
 affine()
 drift()
 doubler()
@@ -206,4 +221,5 @@ recurrent("LSTM", 4, 6, "lstm_sequence")
 recurrent("LSTM", 4, 1, "lstm_step")
 caches()
 smooth()
+elements()
 words()
