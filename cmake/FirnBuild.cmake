@@ -1,8 +1,19 @@
-# How Firn's own targets are compiled: firn_add_component() makes the static library of one compiler folder.
+# How the compiler's targets are compiled: firn_add_component() makes the static library of one compiler folder.
 
 add_library(firn_compile_options INTERFACE)
 target_compile_features(firn_compile_options INTERFACE cxx_std_20)
-target_compile_options(firn_compile_options INTERFACE -Wall -Wextra -Werror -fno-rtti)
+target_compile_options(firn_compile_options INTERFACE -fno-rtti)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(firn_compile_options INTERFACE -Wall -Wextra -Werror)
+else()
+  # What a project wants of its own sources, warnings as errors say, is no reason for its build to fail at these.
+  add_compile_options(-w)
+  foreach(tool IN ITEMS CLANG_TIDY CPPCHECK CPPLINT INCLUDE_WHAT_YOU_USE)
+    set(CMAKE_CXX_${tool} "")
+  endforeach()
+endif()
+# Files have names of their own in anonymous namespaces.
+set(CMAKE_UNITY_BUILD OFF)
 # Assertions guard the compiler's own invariants in every build: a wrong object is worse than a slow compile.
 string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")

@@ -349,6 +349,7 @@ function(firn_add_golden_test test)
   add_executable(${test} "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/golden/golden_test.cpp")
   target_compile_definitions(${test} PRIVATE "FIRN_GOLDEN_CLASS=${class}" "FIRN_GOLDEN_HEADER=\"${header}\"")
   target_link_libraries(${test} PRIVATE ${arg_LIBRARY})
+  _firn_leave_unchecked(${test})
   add_test(NAME ${test} COMMAND ${test} "${data}" ${arg_TOLERANCE})
 endfunction()
 

@@ -125,7 +125,7 @@ FIRN_INLINE firn_status firn_rt2_check_weights(const unsigned char* raw, const u
   if (raw == own) return FIRN_STATUS_OK;
   for (i = 0; i < count; ++i) {
     for (at = ranges[i].offset; at < ranges[i].offset + ranges[i].bytes; ++at)
-      difference = (unsigned char)(difference | (raw[at] ^ own[at]));
+      difference = FIRN_CAST(unsigned char, difference | (raw[at] ^ own[at]));
   }
   return difference == 0 ? FIRN_STATUS_OK : FIRN_STATUS_WEIGHTS_UNFIT;
 }
@@ -133,12 +133,12 @@ FIRN_INLINE firn_status firn_rt2_check_weights(const unsigned char* raw, const u
 // The hash of packed weights that headers name, so that a program can check a copy of them: over words of 8
 // bytes, little-endian, as FNV-1a is over bytes, with the high half mixed into the low one.
 FIRN_INLINE uint64_t firn_rt2_hash_weights(const void* weights, size_t bytes) FIRN_NOEXCEPT {
-  const unsigned char* const data = (const unsigned char*)weights;
+  const unsigned char* const data = FIRN_CAST(const unsigned char*, weights);
   uint64_t hash = 0xcbf29ce484222325u;
   size_t at, i;
   for (at = 0; at < bytes; at += 8) {
     uint64_t word = 0;
-    for (i = 0; i < 8 && at + i < bytes; ++i) word |= (uint64_t)data[at + i] << 8 * i;
+    for (i = 0; i < 8 && at + i < bytes; ++i) word |= FIRN_CAST(uint64_t, data[at + i]) << 8 * i;
     hash = (hash ^ word) * 0x100000001b3u;
     hash ^= hash >> 32;
   }

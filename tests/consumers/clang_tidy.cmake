@@ -1,0 +1,17 @@
+# clang-tidy as a property of all targets: it reads the sources of a project that names no standard of C++ in the one of the
+# compiler, and is not asked about Firn's, which do what the second check forbids.
+include(${CMAKE_CURRENT_LIST_DIR}/consumer.cmake)
+find_program(CLANG_TIDY NAMES clang-tidy clang-tidy-14 clang-tidy-19)
+if(NOT CLANG_TIDY)
+  message("SKIPPED: clang-tidy not found")
+  return()
+endif()
+set(checks "-*,clang-diagnostic-*,cppcoreguidelines-pro-bounds-pointer-arithmetic")
+set(tidy "-DCLANG_TIDY=${CLANG_TIDY}\\\;--checks=${checks}\\\;--warnings-as-errors=*")
+set(subfolder "-DFIRN_SOURCE=${FIRN_SOURCE}" -DFIRN_BUILD_COMPILER=OFF "-DFIRN_EXECUTABLE=${FIRN_TOOL}")
+configure("${tests}/checked_sources" "${work}/installed" ${compilers} "${tidy}")
+configure("${tests}/checked_sources" "${work}/subfolder" ${compilers} "${tidy}" ${subfolder})
+foreach(way IN ITEMS installed subfolder)
+  build("${work}/${way}")
+  run("${work}/${way}/app")
+endforeach()
