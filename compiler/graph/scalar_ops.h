@@ -70,6 +70,18 @@ template <class B> V<B> float_power(B& b, V<B> x, V<B> y) {
   return math::power(b, x, y);
 }
 
+// An integer of 64 bits as one that f64 holds, such that rounding it to fewer digits gives the same: beyond
+// 2^53 its last bits become one, which is set if any of them is (rounding to odd).
+template <class B> V<B> odd_beyond_f64(B& b, V<B> x, bool is_signed) {
+  constexpr int64_t kLast = 2048, kWhole = int64_t{1} << 53;
+  V<B> zero = b.integer(x, 0);
+  V<B> inexact = b.icmp(Cmp::Ne, b.iand(x, b.integer(x, kLast - 1)), zero, false);
+  V<B> odd = b.ior(b.iand(x, b.integer(x, -kLast)), b.select(inexact, b.integer(x, kLast), zero));
+  V<B> from_least = is_signed ? b.iadd(x, b.integer(x, kWhole)) : x;
+  V<B> is_long = b.icmp(Cmp::Gt, from_least, b.integer(x, is_signed ? 2 * kWhole : kWhole), false);
+  return b.select(is_long, odd, x);
+}
+
 // A number as an f32 such that rounding it to fewer digits gives what rounding the number itself would.
 template <class B> V<B> to_f32_unrounded(B& b, DType from, DType to, V<B> x) {
   if (from == DType::F64) return math::to_f32_by_odd(b, x);
@@ -77,21 +89,29 @@ template <class B> V<B> to_f32_unrounded(B& b, DType from, DType to, V<B> x) {
   // Small floats but powers of two end long before f32 rounds whole numbers.
   bool ends_early = is_small_float(to) && to != DType::F8E8M0;
   if (b.bits(x) <= 16 || ends_early) return b.to_float(x, 32, is_signed(from));
-  // Of powers of two, i64 holds more than what f64 tells from its neighbours. They take two digits.
-  if (to == DType::F8E8M0 && b.bits(x) == 64) {
-    V<B> is_long = b.icmp(Cmp::Gt, x, b.integer(x, int64_t{1} << 53), false);
-    x = b.select(is_long, b.iand(x, b.integer(x, -2048)), x);
-  }
+  if (b.bits(x) == 64 && to != DType::F16) x = odd_beyond_f64(b, x, is_signed(from)); // f16 ends before
   return math::to_f32_by_odd(b, b.to_float(x, 64, is_signed(from)));
 }
 
 // The nearest integer of `to`.
 template <class B> V<B> saturate_integer(B& b, DType from, DType to, V<B> x) {
   auto digits = [](DType dtype) { return bit_width(dtype) - (is_signed(dtype) ? 1 : 0); };
-  if (digits(to) < digits(from)) x = b.imin(x, b.integer(x, (int64_t{1} << digits(to)) - 1), is_signed(from));
+  auto most = [&] { return static_cast<int64_t>((uint64_t{1} << digits(to)) - 1); };
+  if (digits(to) < digits(from)) x = b.imin(x, b.integer(x, most()), is_signed(from));
   if (is_signed(from) && (is_unsigned(to) || digits(to) < digits(from)))
     x = b.imax(x, b.integer(x, is_unsigned(to) ? 0 : -(int64_t{1} << digits(to))), true);
   return x;
+}
+
+// The integer part of a float, of which types of fewer bits keep the low ones. The upper half of u64's range
+// is beyond i64: less 2^63, which is the top bit.
+template <class B> V<B> integer_part(B& b, DType to, V<B> x) {
+  int bits = bit_width(to);
+  if (to != DType::U64) return b.resize_int(b.to_int(x, bits < 32 ? 32 : 64), bits, true);
+  V<B> half = b.constant(x, 0x1p63);
+  V<B> is_upper = b.fcmp(Cmp::Ge, x, half);
+  V<B> low = b.to_int(b.select(is_upper, b.sub(x, half), x), 64);
+  return b.select(is_upper, b.ior(low, b.integer(low, INT64_MIN)), low);
 }
 
 template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturate);
@@ -118,11 +138,7 @@ template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturat
     return from_float ? b.fcmp(Cmp::Ne, x, b.constant(x, 0)) : b.icmp(Cmp::Ne, x, b.integer(x, 0), false);
   if (from_float && is_narrow_float(to)) return rounded(b, to, to_f32_unrounded(b, from, to, x));
   if (from_float && to_float) return b.resize_float(x, to_bits);
-  if (from_float) {
-    if (saturate) return b.to_int_saturating(x, to_bits, is_signed(to));
-    // Through a wider integer, whose low bits are what wrapping keeps.
-    return b.resize_int(b.to_int(x, to_bits < 32 ? 32 : 64), to_bits, true);
-  }
+  if (from_float) return saturate ? b.to_int_saturating(x, to_bits, is_signed(to)) : integer_part(b, to, x);
   bool from_signed = is_signed(from);
   if (to_float) {
     if (is_narrow_float(to)) return rounded(b, to, to_f32_unrounded(b, from, to, x));

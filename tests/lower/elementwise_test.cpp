@@ -229,6 +229,65 @@ TEST_CASE("conversions", "[lower]") {
                    std::string(to) + "[19]", {.ranges = {{"x", {-300, 300}}}});
 }
 
+// Numbers that only a run knows, of 16 elements, on CPUs that convert by other instructions.
+static void expect_converted(const std::string& from, const std::string& elements, const std::string& to,
+                             bool saturate = false) {
+  std::vector<std::string> cpus = runnable_cpus();
+  for (const char* cpu : {"cortex-a72", "generic-rv64", "cortex-m7"}) cpus.push_back(cpu);
+  std::string type = from + "[16]", saturates = saturate ? "saturate = true, " : "";
+  expect_lowered("%zero: " + type,
+                 "%c = constant [" + elements + "] : " + type + " %x = add %c, %zero : " + type +
+                     " %r = convert %x {" + saturates + "to = " + to + "} : " + to + "[16]",
+                 to + "[16]", {.tolerance = 0, .ranges = {{"zero", {0, 0}}}, .cpus = cpus});
+}
+
+TEST_CASE("floats become integers without a sign up to the last one", "[lower]") {
+  const std::string floats = "0.0, 0.9, 1.0, 255.5, 65535.75, 2147483648.0, 4294967040.0, 4294967296.0, "
+                             "1099511627776.0, 9223371487098961920.0, 9223372036854775808.0, "
+                             "9223373136366403584.0, 1e19, 1.8e19, 18446742974197923840.0, 3.0",
+                    doubles = "0.0, 0.9, 4294967295.9, 4294967296.0, 9007199254740993.0, "
+                              "9223372036854774784.0, 9223372036854775808.0, 9223372036854777856.0, "
+                              "9223372036854779904.0, 1e19, 1.2345678901234567e19, 1.8e19, "
+                              "18446744073709547520.0, 18446744073709549568.0, 7.0, 1e18",
+                    words = "0.0, 0.9, 2147483647.0, 2147483648.0, 2147483649.5, 3e9, 4294967294.0, "
+                            "4294967295.9, 1.0, 2.5, 3.0, 65535.0, 65536.0, 16777217.0, 1e9, 4e9",
+                    beyond = "-1.0, -0.9, -1e30, 1e30, inf, -inf, nan, 4294967295.0, 4294967296.0, "
+                             "9223372036854775808.0, 18446744073709551616.0, 1.8e19, 3.5, 0.0, -0.0, 1e10";
+  expect_converted("f32", floats, "u64");
+  expect_converted("bf16",
+                   "0.0, 0.9, 1.5, 256.0, 1e5, 2e9, 4294967296.0, 1e12, 9187343239835811840.0, 3.0, "
+                   "9223372036854775808.0, 9295429630892703744.0, 1e19, 1.8e19, 18374686479671623680.0, 7.0",
+                   "u64");
+  expect_converted("f64", doubles, "u64");
+  expect_converted("f64", words, "u32");
+  for (const char* from : {"f32", "f64"})
+    for (const char* to : {"u64", "u32"}) expect_converted(from, beyond, to, /*saturate=*/true);
+}
+
+TEST_CASE("integers of 64 and 32 bits round once and meet in their common range", "[lower]") {
+  // Beyond 2^53, on either side of what narrower floats have in the middle of two of theirs.
+  const std::string
+      longs = "0, 1, 4294967295, 4294967296, 9007199254740993, 72339069014638593, 72620543991349249, "
+              "9223372036854775807, 9223372036854775808, 9259400833873739776, 9259400833873739777, "
+              "9331458427911667713, 9223372586610589697, 18446744073709551615, 18410715276690587648, "
+              "18410715276690587647",
+      words = "0, 1, 16777217, 16777219, 2147483647, 2147483648, 2147483649, 2155872256, 2155872257, "
+              "2172649473, 4286578687, 4286578688, 4294967295, 4294967167, 4294967168, 4294967169",
+      negative = "0, -1, -9007199254740993, -72339069014638593, -9223372036854775807, "
+                 "-9223372036854775808, -9187343239835811841, -9151314442816847873, 9187343239835811841, 5, "
+                 "-4294967296, -2147483649, 4294967295, 4294967296, 2147483648, -72620543991349249";
+  for (const char* to : {"f64", "f32", "bf16", "f16"}) {
+    expect_converted("u64", longs, to);
+    expect_converted("u32", words, to);
+    expect_converted("i64", negative, to);
+  }
+  for (bool saturate : {false, true}) {
+    for (const char* to : {"i64", "u32", "i32", "u8"}) expect_converted("u64", longs, to, saturate);
+    for (const char* to : {"u64", "u32", "i32", "i8"}) expect_converted("i64", negative, to, saturate);
+    for (const char* to : {"u64", "i64", "i32", "u16"}) expect_converted("u32", words, to, saturate);
+  }
+}
+
 TEST_CASE("fusions compute chains without memory between", "[lower]") {
   std::string text =
       "module @m { func @main(%x: f32[3,37], %y: f32[37]) -> (f32[3,37], f32[3,37]) { "

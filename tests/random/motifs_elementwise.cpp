@@ -1,6 +1,8 @@
 // Motifs of elementwise operators, with broadcasting and casts.
 #include "tests/random/motifs.h"
 
+#include <cmath>
+
 namespace firn::test {
 namespace {
 
@@ -126,6 +128,32 @@ std::string cast(Growth& g) {
   return g.add("Cast", {x}, {attribute("to", wire_type(to))});
 }
 
+// Numbers without a sign up to the last that their bits hold, half of which those with a sign lack: from floats
+// and integers, to integers of all sizes, and as operands.
+std::string whole_range(Growth& g) {
+  DType dtype = g.random.pick({DType::U64, DType::U64, DType::U32});
+  bool is_real = g.random.chance(0.5);
+  DType from = !is_real              ? g.random.pick({dtype, DType::I64})
+               : dtype == DType::U64 ? g.random.pick({DType::F32, DType::F64, DType::BF16})
+                                     : g.random.pick({DType::F32, DType::F64});
+  auto literal = std::make_shared<Literal>(from, g.draw_dims(g.random.between(1, 3)));
+  for (int64_t i = 0; i < literal->num_elements(); ++i) {
+    if (is_real) // below the end also where it is rounded
+      literal->set_double(i, std::ldexp(g.random.uniform(0, 0.99), bit_width(dtype)));
+    else
+      literal->set_int(i, static_cast<int64_t>(g.random.bits()));
+  }
+  std::string x = g.input(literal);
+  if (is_real || from != dtype) x = g.add("Cast", {x}, {attribute("to", wire_type(dtype))});
+  switch (g.random.between(0, 3)) {
+  case 0: return g.add("Cast", {x}, {attribute("to", wire_type(g.draw_integer()))});
+  case 1: return g.add("Div", {x, g.fresh(dtype, g.dims(x), Growth::Content::Positive)});
+  case 2:
+    return g.add(g.random.pick({"Min", "Max", "Greater", "Equal"}), {x, g.broadcastable(dtype, g.dims(x))});
+  default: return x;
+  }
+}
+
 std::string integer_binary(Growth& g) {
   std::string x = g.find(is_any_integer);
   if (x.empty()) x = g.input(g.draw_literal(g.draw_integer(), g.draw_dims(g.random.between(1, 4))));
@@ -180,6 +208,7 @@ std::span<const Motif> elementwise_motifs() {
       {"logic", 2, logic},
       {"where", 3, where},
       {"cast", 4, cast},
+      {"whole_range", 2, whole_range},
       {"integer_binary", 3, integer_binary},
       {"shift", 1, shift},
       {"chain", 4, chain},
