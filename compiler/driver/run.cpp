@@ -7,6 +7,7 @@
 #include "compiler/driver/runs_here.h"
 #include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
+#include "compiler/graph/integer_text.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/standard_output.h"
 
@@ -68,18 +69,19 @@ Expected<onnx::StoredInputs> read_inputs(const RunOptions& options, const onnx::
   return given;
 }
 
+std::string shown_element(const Literal& literal, int64_t i) {
+  DType dtype = literal.dtype();
+  if (dtype == DType::String) return artifact::json_string(literal.string_values()[static_cast<size_t>(i)]);
+  if (is_integer(dtype) || dtype == DType::Bool) return integer_text(literal, i);
+  char number[40];
+  std::snprintf(number, sizeof number, "%.7g", literal.get_double(i));
+  return number;
+}
+
 std::string shown(const std::string& name, const Literal& literal) {
   std::string text = name + ": " + literal.type().to_string() + " = [";
   int64_t count = std::min(literal.num_elements(), kShownElements);
-  for (int64_t i = 0; i < count; ++i) {
-    char number[40];
-    if (literal.dtype() == DType::String) {
-      text += (i ? ", " : "") + artifact::json_string(literal.string_values()[static_cast<size_t>(i)]);
-      continue;
-    }
-    std::snprintf(number, sizeof number, "%.7g", literal.get_double(i));
-    text += (i ? ", " : "") + std::string(number);
-  }
+  for (int64_t i = 0; i < count; ++i) text += (i ? ", " : "") + shown_element(literal, i);
   return text + (count < literal.num_elements() ? ", ...]\n" : "]\n");
 }
 

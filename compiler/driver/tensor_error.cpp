@@ -2,6 +2,7 @@
 #include "compiler/driver/tensor_error.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/graph/integer_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,8 +51,8 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   if (!holds_numbers(want.dtype())) {
     for (int64_t i = 0; i < want.num_elements(); ++i)
       if (got.get_int(i) != want.get_int(i)) {
-        why = "element " + std::to_string(i) + " is " + std::to_string(got.get_int(i)) + ", expected " +
-              std::to_string(want.get_int(i));
+        why = "element " + std::to_string(i) + " is " + integer_text(got, i) + ", expected " +
+              integer_text(want, i);
         return INFINITY;
       }
     return 0;

@@ -1,5 +1,6 @@
 // Convert: between numbers of every dtype, and between numbers and their decimal text.
 #include "compiler/graph/evaluate_wide_elements.h"
+#include "compiler/graph/integer_text.h"
 #include "compiler/support/letter_case.h"
 
 #include <algorithm>
@@ -117,8 +118,7 @@ std::string element_text(const Literal& literal, int64_t index) {
   DType dtype = literal.dtype();
   if (dtype == DType::F64) return shortest_decimal(literal.get_double(index));
   if (is_float(dtype)) return shortest_decimal(static_cast<float>(literal.get_double(index)));
-  if (dtype == DType::U64) return std::to_string(static_cast<uint64_t>(literal.get_int(index)));
-  return std::to_string(literal.get_int(index));
+  return integer_text(literal, index);
 }
 
 // A decimal number, or "inf", "infinity" and "nan" in any case, without the blanks around it; nothing for

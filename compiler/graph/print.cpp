@@ -1,6 +1,7 @@
 // Printing of the graph IR.
 #include "compiler/graph/text.h"
 
+#include "compiler/graph/integer_text.h"
 #include "compiler/support/text_scanner.h"
 
 #include <cmath>
@@ -64,7 +65,6 @@ std::string print_element(const Literal& literal, int64_t i) {
   switch (DType dtype = literal.dtype(); dtype) {
   case DType::String: return quote(literal.string_values()[static_cast<size_t>(i)]);
   case DType::Bool: return literal.get_int(i) ? "true" : "false";
-  case DType::U64: return std::to_string(static_cast<uint64_t>(literal.get_int(i)));
   case DType::C64: return print_complex<float>(literal, i);
   case DType::C128: return print_complex<double>(literal, i);
   case DType::F64: {
@@ -72,7 +72,7 @@ std::string print_element(const Literal& literal, int64_t i) {
     std::memcpy(&value, literal.bytes().data() + static_cast<size_t>(i) * sizeof value, sizeof value);
     return print_float(value);
   }
-  default: return is_integer(dtype) ? std::to_string(literal.get_int(i)) : print_narrow_float(literal, i);
+  default: return is_integer(dtype) ? integer_text(literal, i) : print_narrow_float(literal, i);
   }
 }
 

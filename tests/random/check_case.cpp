@@ -4,6 +4,7 @@
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/tensor_error.h"
 #include "compiler/graph/evaluate.h"
+#include "compiler/graph/integer_text.h"
 #include "compiler/support/temporary_folder.h"
 #include "tests/random/guarded_heap.h"
 #include "tests/random/other_weights.h"
@@ -181,7 +182,7 @@ Verdict check_run(const TestCase& test, size_t number, const Run& run, driver::O
 
 std::string elements_text(const Literal& literal) {
   std::string text;
-  for (int64_t i = 0; i < literal.num_elements(); ++i) text += " " + std::to_string(literal.get_int(i));
+  for (int64_t i = 0; i < literal.num_elements(); ++i) text += " " + integer_text(literal, i);
   return text;
 }
 

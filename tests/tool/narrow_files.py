@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Tensors of types that NumPy lacks in .npy files: bytes without a type, one for each element, as ml_dtypes saves them."""
+"""Tensors of types that NumPy lacks in .npy files: bytes without a type, one for each element, as ml_dtypes saves them.
+Integers are printed whole, however many digits they have."""
 import os
 import struct
 
 from tool import check, expect, finish, temporary_folder, write_model
 from model_writer import attribute, ints, node, num, value
 
-I32, I4, F8E4M3FN, F4E2M1 = 6, 22, 17, 23
+I32, U64, I4, F8E4M3FN, F4E2M1 = 6, 13, 22, 17, 23
 
 
 def npy(kind, dims, data, column_major=False):
@@ -44,6 +45,11 @@ with temporary_folder() as folder:
     check_files(I4, [0xF8, 7, 0xFF], [-8, 7, -1])
     check_files(F4E2M1, [2, 0xF, 4], [1, -6, 2])
     check_files(I4, [0xF8, 7, 0xFF], [-8, 7, -1], "--engine=eval")
+    numbers = [2 ** 64 - 1, 2 ** 63, 2 ** 53 + 1]
+    write_model("same.onnx", [node("Identity", ["x"], ["y"])], [value("x", [3], U64)], [value("y", [3], U64)])
+    with open("x.npy", "wb") as file:
+        file.write(npy("<u8", [3], struct.pack("<3Q", *numbers)))
+    expect(["run", "same.onnx", "--input", "x=x.npy"], 0, f"y: u64[3] = {numbers}")
     with open("x.npy", "wb") as file:
         file.write(npy("<V3", [3, 1], bytes(9)))
     expect(["run", "cast.onnx", "--input", "x=x.npy"], 2, "unknown element type")

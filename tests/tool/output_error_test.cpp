@@ -47,6 +47,14 @@ TEST_CASE("integers and strings differ or do not, and are no numbers with an err
   CHECK(words.unlike == 1);
 }
 
+TEST_CASE("integers without a sign are told without one") {
+  std::string why;
+  std::vector<int64_t> first{1, -2}, second{1, -1};
+  CHECK(std::isinf(driver::tensor_error(*Literal::of(DType::U64, {2}, first),
+                                        *Literal::of(DType::U64, {2}, second), why)));
+  CHECK(why == "element 1 is 18446744073709551614, expected 18446744073709551615");
+}
+
 TEST_CASE("both parts of complex numbers count, and tensors of other shapes differ in every element") {
   driver::OutputError error;
   Literal got(DType::C64, {1}), want(DType::C64, {1});
