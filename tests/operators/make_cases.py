@@ -193,6 +193,41 @@ def trees():
     return m
 
 
+def tree_labels():
+    """Two classes, of which a row may have votes for one alone: the largest score decides, with 0 or a base value for the
+    other. Formulas, as ONNX Runtime asks for a positive score of the second class, and loses votes beside two base values."""
+    m, x = Model("tree_labels"), np.array([[0], [1], [2], [3]], np.float32)
+    m.results = []
+
+    def add(votes, labels, base=None):
+        """A tree of one question, x <= 1; votes as (leaf, class, weight)."""
+        leaf, kind, weight = zip(*votes)
+        names = {"classlabels_int64s" if isinstance(labels[0], int) else "classlabels_strings": labels}
+        m.add("TreeEnsembleClassifier", [x], 2, nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2], nodes_featureids=[0] * 3, nodes_values=[1.0, 0.0, 0.0],
+              nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], class_treeids=[0] * len(votes),
+              class_nodeids=list(leaf), class_ids=list(kind), class_weights=list(weight), **names, **({"base_values": base} if base else {}))
+        sums = np.array([[sum(w for at, c, w in votes if at == 1 + (row > 1) and c == i) for i in (0, 1)] for row, in x], np.float32)
+        scores = sums + np.array(base if base and len(base) == 2 else [0, 0], np.float32)
+        best = np.argmax(scores, axis=1)
+        if len(set(kind)) == 1 and not (base and kind[0] == 1 and len(base) == 2):  # one score, of the second class
+            score = sums[:, kind[0]] + np.float32(base[0] if base and kind[0] == 0 else 0)
+            positive = min(weight) >= 0
+            best = (score > (0.5 if positive else 0)).astype(int)
+            scores = np.stack([np.zeros_like(score) if kind[0] == 1 else 1 - score if positive else -score, score], axis=1)
+        m.results.extend([np.array(labels)[best] if isinstance(labels[0], int) else np.array([labels[i] for i in best], object), scores])
+    for votes in ([(1, 1, -1.25), (2, 0, 0.5)], [(1, 1, 1.25), (2, 0, -0.5)], [(1, 0, -0.25), (2, 1, -0.5)], [(1, 1, -0.25)],
+                  [(1, 0, 0.25), (1, 1, 0.5), (2, 0, 0.75)]):
+        add(votes, [0, 1])
+        add(votes, [7, 3], [-0.5, 0.125])
+        add(votes, ["no", "yes"], [1.0, -1.0])
+    for kind in (0, 1):
+        for weights in ((0.25, 0.75), (-0.25, 0.75)):
+            votes = [(1, kind, weights[0]), (2, kind, weights[1])]
+            for base in (None, [0.375], [0.375, 0.125], [-0.5, 0.5]):
+                add(votes, [4, 9], base)
+    return m
+
+
 def fused():
     m, x = Model("fused", ), normal(2, 3, 16)
     row, skip = normal(16), normal(3, 16)
@@ -542,6 +577,6 @@ def crops():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention, quantized, quantized_layers, quantized_tables, split_gelu, greedy_search, text, maps, signal, crops):
+for make in (features, linear_models, trees, tree_labels, fused, attention, quantized, quantized_layers, quantized_tables, split_gelu, greedy_search, text, maps, signal, crops):
     if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
         make().write(sys.argv[1])

@@ -39,18 +39,15 @@ Value tree_features(NodeContext& node) {
 // --- Classifiers.
 
 // One class has all votes: its score decides between the two labels, against a half where all weights are
-// probabilities, as in ONNX Runtime.
+// probabilities, as in ONNX Runtime. The base value is the first class's: the second one alone has none.
 void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, const LiteralRef& labels,
                    const Doubles& base, PostTransform transform) {
   bool second = votes.targets[0] == 1;
-  if (base.size() > (second ? 0u : 1u))
-    return node.fail_unsupported("attribute base_values has " + std::to_string(base.size()) +
-                                 " elements where only one of two classes has votes");
   bool positive = std::all_of(votes.weights.begin(), votes.weights.end(), [](double w) { return w >= 0; });
   std::fill(votes.targets.begin(), votes.targets.end(), 0);
   add_votes(named, votes);
   Value scores = named.forest.evaluate(node, x, 1, Opcode::Add);
-  if (!base.empty()) scores = plus(node, scores, base[0]);
+  if (!base.empty() && !second) scores = plus(node, scores, base[0]);
   scores = node.convert(scores, DType::F32);
   Value wins = node.compare("gt", node.squeeze(scores, 1), node.scalar(DType::F32, positive ? 0.5 : 0));
   node.set_output(0, labels_of(node, labels, node.convert(wins, DType::I64)));
@@ -63,8 +60,9 @@ void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, c
   node.set_output(1, both_classes(node, scores, negative, transform));
 }
 
-// The label of the largest score among the classes that have votes. Of two classes too, where ONNX Runtime
-// asks for a positive score of the second.
+// The label of the largest score among the classes that have votes, as in ONNX Runtime. Two classes are both
+// candidates, the one without votes with its base value or 0; ONNX Runtime asks for a positive score of the
+// second there.
 void import_several(NodeContext& node, NamedNodes& named, const Votes& votes, Value x,
                     const LiteralRef& labels, const Doubles& base, PostTransform transform) {
   auto classes = labels->num_elements();
@@ -74,7 +72,7 @@ void import_several(NodeContext& node, NamedNodes& named, const Votes& votes, Va
   if (!scores) return;
   if (!base.empty()) scores = add(node, scores, constant_row(node, scores.dtype(), base));
   Value ranked = scores;
-  if (base.empty() && !named.forest.votes_for_all(classes)) {
+  if (classes > 2 && base.empty() && !named.forest.votes_for_all(classes)) {
     Value lowest = node.scalar(scores.dtype(), -std::numeric_limits<double>::infinity());
     ranked = node.select(voted(node, named.forest, x, classes), scores, lowest);
   }
@@ -97,7 +95,9 @@ void import_tree_classifier(NodeContext& node) {
   bool one =
       !votes->targets.empty() && std::all_of(votes->targets.begin(), votes->targets.end(),
                                              [&](int64_t target) { return target == votes->targets[0]; });
-  if (labels->num_elements() == 2 && one)
+  // With a base value for each class there are two scores, but where the first class's alone decides.
+  bool two_scores = base.size() == 2 && one && votes->targets[0] == 1;
+  if (labels->num_elements() == 2 && one && base.size() <= 2 && !two_scores)
     return import_binary(node, *named, *votes, x, labels, base, transform);
   import_several(node, *named, *votes, x, labels, base, transform);
 }
