@@ -43,6 +43,9 @@ int register_count(const TargetInfo& target) {
   return target.vector_registers / target.vector_parts;
 }
 
+// Registers of what is multiplied.
+constexpr int kOperands = 2;
+
 // Instructions that make floats of a vector of weights.
 int conversions_of(DType weights) {
   return weights == DType::F32 ? 0 : 2;
@@ -160,9 +163,35 @@ private:
   double steps_;
 };
 
-// Partial sums that hide the latency of the FMA; machines without vectors have no registers for them.
-int64_t hiding_sums(const TargetInfo& target) {
-  return target.vector_bits > 0 ? int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts : 1;
+// Into how many partial sums a tile of so many splits a reduction, to have `sums` in all.
+int64_t splits_into(int64_t tile_sums, int64_t sums) {
+  int64_t splits = 1;
+  while (tile_sums * splits < sums && splits < kMaxSplits) splits *= 2;
+  return splits;
+}
+
+// Partial sums that hide the latency of the FMA, but where tiles of so many would be split into more than have
+// registers: sums that are spilled take longer than those that wait for each other. Machines without vectors
+// have no registers for them.
+int64_t hiding_sums(int64_t tile_sums, const TargetInfo& target) {
+  if (target.vector_bits == 0) return 1;
+  int64_t most = tile_sums;
+  while (2 * most <= register_count(target) - kOperands) most *= 2;
+  return std::min(most, int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts);
+}
+
+// The same for tiles of the layer, as far as those of every sweep allow.
+int64_t hiding_sums(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {
+  int64_t sums = INT64_MAX;
+  for (const Sweep& sweep : make_sweeps(layer)) {
+    auto count = [&](int GateSum::*gate) {
+      return std::count_if(sweep.sums.begin(), sweep.sums.end(),
+                           [&](const GateSum& sum) { return sum.*gate >= 0; });
+    };
+    int64_t gates = std::max(count(&GateSum::input), count(&GateSum::recurrent));
+    sums = std::min(sums, hiding_sums(gates * plan.rows * plan.vectors, target));
+  }
+  return sums;
 }
 
 // Rows of a tile beside which its weights and a scalar have registers.
@@ -210,8 +239,8 @@ private:
            loads = (weights + rows) / target_.loads_per_cycle,
            streamed =
                weights * target_.register_lanes(32) * bit_width(dtype) / 8 / bytes_per_cycle(bytes_, target_);
-    // Of sums that are not split.
-    double latency = hiding_sums(target_) == 1 ? target_.fma_latency : 0;
+    int64_t sums = int64_t{vectors} * rows * layer_.gates;
+    double latency = target_.fma_latency / static_cast<double>(splits_into(sums, hiding_sums(sums, target_)));
     double cells = kCellLatency / static_cast<double>(layer_.hidden);
     return std::max({products, loads, streamed, latency}) + cells;
   }
@@ -232,7 +261,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   RecurrentPlan plan{1, std::max(1, given)};
   BlockCost cost(layer, target);
   for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
-    if (vectors > 1 && vectors * most + 2 > registers) break;
+    if (vectors > 1 && vectors * most + kOperands > registers) break;
     // One row's sums need not do more than hide the latency of the FMA.
     if ((vectors - 1) * target.vector_parts * layer.gates >= target.fma_latency * target.fma_pipes) break;
     double cycles = cost.of(vectors);
@@ -242,7 +271,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   }
   int64_t steps = layer.steps().upper_bound();
   plan.rows = options.optimize_size ? 1 : most_rows(layer, plan.vectors, target);
-  plan.sums = hiding_sums(target);
+  plan.sums = hiding_sums(layer, plan, target);
   // Functions of several cells side by side would want more registers than there are.
   plan.looped_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
@@ -321,9 +350,7 @@ int64_t RecurrentDivision::weight_bytes() const {
 }
 
 int64_t RecurrentDivision::splits_of(int64_t tile_sums, int64_t reduction) const {
-  int64_t splits = 1;
-  while (tile_sums * splits < sums && splits < kMaxSplits) splits *= 2;
-  return std::min(splits, reduction);
+  return std::min(splits_into(tile_sums, sums), reduction);
 }
 
 RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {

@@ -9,7 +9,7 @@ static constexpr std::string_view x86_linux = "x86_64-unknown-linux-gnu",
 std::span<const CpuRow> cpu_table() {
   static constexpr Arch x86 = Arch::X86_64, arm64 = Arch::AArch64, arm = Arch::Arm;
   static constexpr CpuRow rows[] = {
-      // name       arch   triple       bits lat pipes  L1   L2     L3      L2/c L3/c mem/c streams slow bf16
+      // name       arch   triple       bits lat pipes  L1   L2     L3      L2/c L3/c mem/c streams slow bf16 loads
       {"x86-64", x86, x86_linux, 128, 4, 2, 32, 256, 4096, 32, 16, 8, 4},
       {"x86-64-v2", x86, x86_linux, 128, 4, 2, 32, 256, 4096, 32, 16, 8, 4},
       {"x86-64-v3", x86, x86_linux, 256, 4, 2, 32, 512, 8192, 32, 20, 6, 4},
@@ -36,7 +36,8 @@ std::span<const CpuRow> cpu_table() {
       {"emeraldrapids", x86, x86_linux, 512, 4, 2, 48, 2048, 32768, 48, 9, 8, 4, true},
       {"graniterapids", x86, x86_linux, 512, 4, 2, 48, 2048, 65536, 48, 9, 8, 4, true},
       {"graniterapids-d", x86, x86_linux, 512, 4, 2, 48, 2048, 65536, 48, 9, 8, 4, true},
-      {"znver1", x86, x86_linux, 128, 5, 2, 32, 512, 8192, 32, 20, 8, 1},
+      // Vectors of 256 bits pass its pipes of 128 in halves, and take one instruction all the same.
+      {"znver1", x86, x86_linux, 256, 5, 1, 32, 512, 8192, 32, 20, 8, 1, false, 1},
       {"znver2", x86, x86_linux, 256, 5, 2, 32, 512, 16384, 32, 24, 8, 1},
       {"znver3", x86, x86_linux, 256, 4, 2, 32, 512, 32768, 32, 26, 8, 1},
       {"znver4", x86, x86_linux, 512, 4, 1, 32, 1024, 32768, 32, 26, 10, 1},

@@ -82,8 +82,12 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   auto has = [&](const char* feature) { return features.has(feature); };
   bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
   machine.vector_bits = std::min(machine.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
-  // A pipe that multiplies vectors which this machine does not let it have is two of half their width.
-  if (row && machine.vector_bits < row->vector_bits) machine.fma_pipes = std::max(2, machine.fma_pipes);
+  // A pipe that multiplies vectors which this machine does not let it have is two of half their width, and so
+  // is one that loads them.
+  if (row && machine.vector_bits < row->vector_bits) {
+    machine.fma_pipes = std::max(2, machine.fma_pipes);
+    machine.loads_per_cycle = std::max(2.0, machine.loads_per_cycle);
+  }
   machine.vector_registers = avx512 ? 32 : 16;
   machine.has_fma = has("fma") || avx512;
   machine.has_f16_conversion = has("f16c") || avx512;
@@ -151,6 +155,7 @@ void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
   machine.vector_bits = row->vector_bits;
   machine.fma_latency = row->fma_latency;
   machine.fma_pipes = row->fma_pipes;
+  machine.loads_per_cycle = row->loads_per_cycle;
   machine.l1_bytes = row->l1_kib << 10;
   machine.l2_bytes = row->l2_kib << 10;
   machine.l3_bytes = row->l3_kib << 10;

@@ -45,6 +45,13 @@ TEST_CASE("every row of the CPU table is a CPU that LLVM knows", "[target]") {
     INFO(row.name);
     CHECK(target->arch == row.arch);
     CHECK(target->vector_bits == row.vector_bits);
+    // A CPU that takes an instruction's vector in halves is no slower than with twice the instructions.
+    auto has = [&](std::string_view feature) {
+      for (const CpuFeature& each : cpu_features(row.arch))
+        if (each.name == feature) return (target->required_cpu_features >> each.bit & 1) != 0;
+      return false;
+    };
+    if (row.arch == Arch::X86_64) CHECK(row.vector_bits == (has("avx512f") ? 512 : has("avx") ? 256 : 128));
   }
 }
 
@@ -59,6 +66,8 @@ TEST_CASE("pipes of vectors that a CPU may not use are two of half their width",
   CHECK(pipes("tigerlake", "-evex512") == std::pair(256, 2));
   CHECK(pipes("sapphirerapids", "-evex512") == std::pair(256, 2));
   CHECK(pipes("sandybridge", "") == std::pair(256, 1));
+  CHECK(pipes("znver1", "") == std::pair(256, 1));
+  CHECK(pipes("znver1", "-avx") == std::pair(128, 2));
 }
 
 TEST_CASE("a CPU's name may hold features, and may be an ARM architecture", "[target]") {

@@ -3,6 +3,7 @@
 #include "compiler/graph/text.h"
 #include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"
+#include "tests/gates/gate_networks.h"
 
 #include <catch2/catch.hpp>
 
@@ -164,6 +165,22 @@ TEST_CASE("attention multiplies pairs of bf16 by sums in registers", "[gates]") 
       hot_loops += products >= 4 * 20; // four pairs of steps, and most of the registers
     }
     CHECK(hot_loops == 2); // of scores, over depths, and of results, over keys
+  }
+}
+
+TEST_CASE("recurrent layers split their sums as far as there are registers", "[gates]") {
+  for (const GateNetwork& network : gate_networks()) {
+    if (network.name.rfind("recurrent", 0) != 0) continue;
+    for (const char* cpu : {"x86-64-v2", "x86-64-v3", "haswell", "znver1", "znver2"}) {
+      int hot_loops = 0;
+      for (const AssemblyLoop& loop : innermost_loops(compile_network(network, cpu))) {
+        if (!loop.is_hot() || loop.broadcasts == 0) continue;
+        INFO(network.name << " on " << cpu << ": " << loop.to_string());
+        CHECK(loop.spills == 0);
+        ++hot_loops;
+      }
+      CHECK(hot_loops > 0);
+    }
   }
 }
 
