@@ -66,6 +66,7 @@ std::string lacks_for_matrices(const ConvolutionGeometry& g) {
 std::string lacks_for_copy(const ConvolutionGeometry& g, ImageCopy copy) {
   if (!g.input.is_static() || !g.full_result.is_static())
     return "a copy of the image wants extents that do not vary";
+  if (copy == ImageCopy::Lines && !g.splits_rows()) return "no padding cuts the lines of the image";
   if (copy == ImageCopy::Windows && g.groups > 1) return "windows are copied with all their channels";
   bool has_whole_groups = g.groups == 1 || g.channels % g.shape.product.k_group() == 0;
   return has_whole_groups ? "" : "groups of channels are no whole groups of steps";

@@ -106,6 +106,12 @@ bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const
   return false;
 }
 
+bool has_long_split(const ContractionShape& shape) {
+  return std::any_of(shape.k.begin(), shape.k.end(), [](const ReductionLoop& loop) {
+    return loop.kind == ReductionLoop::Kind::Split && loop.extent > kLongestStraightWindow;
+  });
+}
+
 // Partial sums for tiles of few rows, over the same column groups: as many as hide the latency of FMAs.
 int choose_rest_splits(int rows, const TileShape& tile, const ContractionShape& shape,
                        const TargetInfo& target) {
@@ -421,6 +427,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.compact = shape.compact;
   tiling.unroll = shape.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
+  tiling.rolls_long_runs = shape.compact || has_long_split(shape);
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
   RestTiles rest = choose_rest_tiles(shape, tiling.tile, target);
   tiling.rest_splits = std::move(rest.splits);

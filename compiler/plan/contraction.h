@@ -16,6 +16,9 @@
 
 namespace firn::plan {
 
+// Positions of a window along one dim up to which kernels may hold code for each; longer ones are loops.
+constexpr int64_t kLongestStraightWindow = 16;
+
 // Accumulators of one register tile: rows x vectors of `lanes` lanes. `accumulator_splits` > 1 keeps as
 // many partial sums, taken round robin over the reduction, where rows x vectors alone would not hide the
 // latency of the FMA. `k_interleave` > 1: of the last column group, a register holds as many steps of the
@@ -77,7 +80,9 @@ struct ContractionShape {
   // is the tile's to choose.
   int panel = 0, panel_k_interleave = 1;
   bool whole_panels = false; // likewise: of the tile
-  bool m_varies = false;     // from run to run; m is the most that it may be
+  // Rows from run to run, of which m is the most that there may be, or those whose window is inside: rows at
+  // the edges of a long window are tiles of their own.
+  bool m_varies = false;
   // Sums of the innermost loop are scaled and join those of the whole: a tile holds both, and words of
   // factors beside the factors that they are taken apart into.
   bool has_inner_sums = false;
@@ -109,6 +114,7 @@ struct Tiling {
   bool compact = false;    // small code before speed: nothing unrolled
   int unroll = 1;          // steps of the innermost reduction loop per iteration
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
+  bool rolls_long_runs = false; // they are loops whatever they hold: straight code would be too much
   bool streams_vectors = false; // from beyond the second cache level: asked for ahead of time
   bool looks_up_words = false;  // steps of words of integers come as floats from a table in a register
   bool streams_scalars = false; // from beyond the first, likewise

@@ -386,8 +386,12 @@ private:
     if (is_matrix && context_.by_lines && !is_chain_tile(plan.tiling.tile))
       return "tile matrices of a chain have one shape, or there are none";
     if (is_matrix && polyphase) return "phases are no rows of tile matrices";
+    bool is_long = g->window[g->tiled].size > kLongestStraightWindow && !context_.by_lines;
+    if (chooses && !is_matrix && is_long && lacks_for_copy(*g, ImageCopy::Lines).empty())
+      plan.image_copy = ImageCopy::Lines;
     bool is_copied = plan.image_copy != ImageCopy::None;
-    if (is_copied && !is_matrix) return "tile matrices alone read a copy of the image";
+    if (is_copied && is_matrix == (plan.image_copy == ImageCopy::Lines))
+      return "tile matrices read rows or windows of a copy of the image, and registers its lines";
     // Left to us, a copy is for images that have no rows.
     if (is_matrix && chooses && !is_copied && !lacks_for_matrices(*g).empty()) {
       plan.image_copy = ImageCopy::Rows;
@@ -395,7 +399,7 @@ private:
     }
     if (is_copied && context_.by_lines) return "a chain reads no copy of an image";
     std::string lacks = is_copied ? lacks_for_copy(*g, plan.image_copy) : lacks_for_matrices(*g);
-    if (is_matrix && !lacks.empty()) return lacks;
+    if ((is_matrix || is_copied) && !lacks.empty()) return lacks;
     *g = g->over(plan.image_copy);
     set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;

@@ -47,8 +47,10 @@ public:
     if (!read_dims()) return std::nullopt;
     choose_rows();
     g_.shape.m = g_.out[g_.tiled].upper_bound();
-    // Rows at an edge meet padding by where the input ends.
-    bool edges_vary = g_.splits_rows() && !g_.in[g_.tiled].is_constant();
+    // Rows at an edge meet padding by where the input ends. Those of a long window would be many tiles, each
+    // with code of its own for every row that begins or ends within it.
+    bool is_long = g_.window[g_.tiled].size > kLongestStraightWindow;
+    bool edges_vary = g_.splits_rows() && (!g_.in[g_.tiled].is_constant() || is_long);
     g_.shape.m_varies = !g_.out[g_.tiled].is_constant() || edges_vary;
     set_outer_dims();
     g_.shape.n = g_.filters;
@@ -176,6 +178,7 @@ ConvolutionGeometry ConvolutionGeometry::over(ImageCopy copy) const {
   case ImageCopy::None: break;
   case ImageCopy::Rows: return over_packed_rows();
   case ImageCopy::Windows: return over_packed_windows();
+  case ImageCopy::Lines: return over_padded_lines();
   }
   return *this;
 }
@@ -210,6 +213,7 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_windows() const {
   }
   g.shape.k[channel_level].extent = steps;
   g.shape.k_tail = 0;
+  g.shape.m_varies = false;
   g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
   return g;
 }
@@ -232,12 +236,43 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
   ReductionLoop &line = g.shape.k[window_level.back()], &steps = g.shape.k[channel_level];
   steps.block = 0;
   g.shape.k_tail = 0;
+  g.shape.m_varies = false;
   if (groups == 1 && window.back().dilation == 1 && window_level.back() + 1 == channel_level) {
     steps.extent *= line.extent;
     line.extent = 1;
   }
   g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
   if (window.size() > 1 && tiled + 1 == window.size()) g.take_lines_as_one();
+  return g;
+}
+
+ConvolutionGeometry ConvolutionGeometry::over_padded_lines() const {
+  constexpr int64_t kMinSteps = 32; // of a run of taps: the loop around them costs little then
+  ConvolutionGeometry g = *this;
+  WindowDim& w = g.window[tiled];
+  PaddedLine line{w, in[tiled].value()};
+  g.in[tiled] = (out[tiled] - 1) * w.stride + w.dilated_size();
+  g.in_block = 0;
+  g.input.dims[1] = Dim(packed_channels());
+  g.input.dims[tiled + 2] = Dim(g.in[tiled]);
+  g.input.layout = Layout();
+  g.input.layout.order = {0};
+  for (size_t i = 0; i < window.size(); ++i)
+    if (i != tiled) g.input.layout.order.push_back(static_cast<int>(i + 2));
+  g.input.layout.order.insert(g.input.layout.order.end(), {static_cast<int>(tiled + 2), 1});
+  ReductionLoop &runs = g.shape.k[window_level[tiled]], &steps = g.shape.k[channel_level];
+  if (groups == 1 && w.dilation == 1)
+    while (line.taps < w.size && (w.size % line.taps > 0 || line.taps * steps.extent < kMinSteps))
+      ++line.taps;
+  w = {w.size / line.taps, w.stride, 0, 0, w.dilation * line.taps, 1};
+  runs.kind = ReductionLoop::Kind::Clipped;
+  runs.extent = w.size;
+  steps.extent *= line.taps;
+  steps.block = 0;
+  g.shape.k_tail = 0;
+  g.shape.m_varies = false;
+  g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
+  g.padded_line = line;
   return g;
 }
 
@@ -278,7 +313,9 @@ std::vector<IntExpr> ConvolutionGeometry::outer_extents() const {
 }
 
 int64_t ConvolutionGeometry::tiles(int rows, int lanes) const {
-  if (shares_vectors(lanes) || shape.product.accumulator != DType::F32 || !input.is_static()) return 0;
+  if (shares_vectors(lanes) || shape.product.accumulator != DType::F32 || !input.is_static() ||
+      shape.m_varies)
+    return 0;
   int64_t count = tiles_along(rows);
   for (size_t i = 0; i < out.size(); ++i)
     if (i != tiled) count *= out[i].value();

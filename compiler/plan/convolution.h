@@ -1,7 +1,8 @@
 // Convolutions as contractions: output channels are columns, one spatial dim makes the rows, the others are
 // loops around. The reduction runs over the window, outermost, then over input channels, so that the
-// innermost loop is long and its addresses are affine. Padding is never copied: rows outside the input are
-// left out of tiles at the edges, and windows are clipped in the other dims.
+// innermost loop is long and its addresses are affine. Padding is not copied but for long windows and tile
+// matrices: rows outside the input are left out of tiles at the edges, and windows are clipped in the other
+// dims.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -11,11 +12,20 @@
 
 namespace firn::plan {
 
-// Copies of an image that tile matrices read in its place.
+// Copies of an image that tiles read in its place: tile matrices its rows or windows, registers its lines.
 enum class ImageCopy : uint8_t {
   None,
   Rows,    // channels side by side, and padding is there
   Windows, // of each result the positions that it reads, one after the other, their channels side by side
+  Lines, // channels side by side, positions along the tiled dim next to each other, and its padding is there
+};
+
+// The line of a window over ImageCopy::Lines: a loop over runs of taps, of which a tile takes those in which
+// one of its rows has an element of the image.
+struct PaddedLine {
+  WindowDim window; // as it is
+  int64_t in = 0;   // elements of the image
+  int64_t taps = 1; // of a run, steps of one loop with their channels
 };
 
 struct ConvolutionGeometry {
@@ -31,9 +41,10 @@ struct ConvolutionGeometry {
   int64_t filter_size = 1;           // positions of the window
   int in_block = 0;                  // channels of a block of the input; 0: it is plain
   bool flattened = false;            // spatial dims are one
-  int64_t pitch = 0;        // rows from line to line, where rows are those of all lines; 0: they are not
-  size_t channel_level = 0; // of the reduction's loops, that over channels
-  std::vector<size_t> window_level; // and those over the window, by spatial dim
+  int64_t pitch = 0; // rows from line to line, where rows are those of all lines; 0: they are not
+  std::optional<PaddedLine> padded_line; // of the copy's, with runs of taps as the window's positions
+  size_t channel_level = 0;              // of the reduction's loops, that over channels
+  std::vector<size_t> window_level;      // and those over the window, by spatial dim
   ContractionShape shape;
   int64_t flops = 0; // at the bounds
 
@@ -46,7 +57,8 @@ struct ConvolutionGeometry {
   // The same over a copy of the input, in which channels are whole k groups and no window is cut. Of Rows,
   // positions of a window along a line are steps of one loop; lines that padding makes little longer are rows
   // of one, with those between them that nobody wants (`pitch`). Of Windows, rows are all positions of the
-  // result, and all steps are one loop; filters are still packed as of the original.
+  // result, and all steps are one loop. Of Lines, only the tiled dim is padded, so that all rows of a tile
+  // take the same steps however long its window is. Filters are still packed as of the original.
   ConvolutionGeometry over(ImageCopy copy) const;
 
   bool reads_outside(size_t dim) const; // of the input, along a spatial dim
@@ -63,13 +75,14 @@ struct ConvolutionGeometry {
   // Whether lanes behind a group's last channel are the next group's.
   bool shares_vectors(int lanes) const { return groups > 1 && filters % lanes != 0; }
   // Tiles of `rows` rows along the tiled dim, and all of an image per vector of channels; 0 if vectors of
-  // results are not the vectors that sums are kept in, or those sums no floats, or extents vary.
+  // results are not the vectors that sums are kept in, or those sums no floats, or rows vary.
   int64_t tiles_along(int rows) const { return (shape.m + rows - 1) / rows; }
   int64_t tiles(int rows, int lanes) const;
 
 private:
   ConvolutionGeometry over_packed_rows() const;
   ConvolutionGeometry over_packed_windows() const;
+  ConvolutionGeometry over_padded_lines() const;
   int64_t packed_channels() const; // of a position in a copy
   void take_lines_as_one();
 };

@@ -20,6 +20,7 @@ int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool 
   if (plan.algorithm != ContractionPlan::Algorithm::Direct || !root || root->op->is(Opcode::Dot)) return 0;
   const TileShape& tile = plan.tiling.tile;
   auto g = ConvolutionGeometry::of(*root->op, producer.type(), plan.product, by_lines, /*whole_lines=*/false);
+  if (g && plan.image_copy == ImageCopy::Lines) g = g->over(plan.image_copy);
   return g ? g->tiles(tile.rows, tile.lanes) : 0;
 }
 

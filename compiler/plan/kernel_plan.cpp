@@ -31,7 +31,7 @@ std::string text_of(const Product& product) {
 }
 std::string text_of(const WindowTiling& tiling) {
   return " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along) +
-         flag(tiling.straight, "straight");
+         flag(tiling.straight, "straight") + flag(tiling.rolled, "rolled");
 }
 
 const char* name_of(ContractionPlan::Algorithm algorithm) {
@@ -65,6 +65,7 @@ std::string text_of(const ContractionPlan& plan) {
          flag(plan.four_bits, "four_bits") + flag(plan.widened, "widened") +
          flag(plan.image_copy == ImageCopy::Rows, "packs_rows") +
          flag(plan.image_copy == ImageCopy::Windows, "packs_windows") +
+         flag(plan.image_copy == ImageCopy::Lines, "packs_lines") +
          flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
          flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
 }
@@ -325,6 +326,7 @@ private:
     plan.widened = in_.accept("widened");
     if (in_.accept("packs_rows")) plan.image_copy = ImageCopy::Rows;
     if (in_.accept("packs_windows")) plan.image_copy = ImageCopy::Windows;
+    if (in_.accept("packs_lines")) plan.image_copy = ImageCopy::Lines;
     tiling.interleaves_epilogue = in_.accept("interleaved_epilogue");
     plan.looped_epilogue = in_.accept("looped_epilogue");
     plan.bias_first = in_.accept("bias_first");
@@ -345,6 +347,7 @@ private:
   bool read(WindowTiling& tiling) {
     if (!read("tile", tiling.pixels) || !read("along", tiling.along)) return false;
     tiling.straight = in_.accept("straight");
+    tiling.rolled = !tiling.straight && in_.accept("rolled");
     return true;
   }
   bool read(DepthwisePlan& plan) {

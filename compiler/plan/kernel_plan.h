@@ -32,7 +32,7 @@ enum class SumsIn : uint8_t {
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
 //           [row_block N] [shares N] [column_streams N] [whole_panels]
-//           [compact] [lhs_columns] [unpacked] [four_bits] [widened] [packs_rows|packs_windows]
+//           [compact] [lhs_columns] [unpacked] [four_bits] [widened] [packs_rows|packs_windows|packs_lines]
 //           [looped_epilogue] [bias_first]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
@@ -51,7 +51,7 @@ struct ContractionPlan {
   bool unpacked = false;    // of a dot: columns are read where they lie
   bool four_bits = false;   // constant columns of small bytes lie in four bits
   bool widened = false;     // narrow columns become what products take once for all rows, by group
-  ImageCopy image_copy = ImageCopy::None; // of a convolution in tile matrices
+  ImageCopy image_copy = ImageCopy::None; // of a convolution
   bool looped_epilogue = false;           // a copy of the epilogue per accumulator would be too much code
   bool bias_first = false;                // sums start from a bias per channel
 };
@@ -74,13 +74,14 @@ struct WindowTiling {
   int64_t pixels = 1;
   int64_t along = 0;     // the spatial dim
   bool straight = false; // positions whose whole window is inside get straight code
+  bool rolled = false;   // the window along that dim is a loop, so that code does not grow with it
   bool operator==(const WindowTiling&) const = default;
 };
 
 // A depthwise convolution, or one of narrow groups, over blocked channels.
 //
-//   depthwise [product KIND LHS RHS ACCUMULATOR] tile PIXELS along DIM [straight] [taps_in_registers]
-//             [looped_epilogue] [bias_first]
+//   depthwise [product KIND LHS RHS ACCUMULATOR] tile PIXELS along DIM [straight|rolled]
+//             [taps_in_registers] [looped_epilogue] [bias_first]
 struct DepthwisePlan {
   // That of f32, to which narrower factors are widened, or one of several steps: as many lines of a window.
   Product product;
@@ -100,7 +101,7 @@ struct DepthwiseChainPlan {
 
 // A maximum, minimum or sum over windows of blocked channels.
 //
-//   pooling tile PIXELS along DIM [straight]
+//   pooling tile PIXELS along DIM [straight|rolled]
 struct PoolingPlan {
   WindowTiling tiling;
 };

@@ -13,6 +13,8 @@ namespace {
 
 // Pixels of a depthwise tile: enough to hide the latency of FMAs, few enough for their registers.
 constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
+// Of one whose window is a loop: where it meets an edge each has loops of its own.
+constexpr int64_t kRolledPixels = 8;
 constexpr int64_t kCompactPixels = 6; // where small code comes before speed
 // FMAs of one tile that are emitted as straight code; products and sums of their own count twice.
 constexpr int64_t kStraightFmas = 160;
@@ -57,16 +59,22 @@ int64_t tiled_dim(const Type& result, size_t dims) {
   return along;
 }
 
+bool is_rolled(const Type& result, const std::vector<WindowDim>& window) {
+  return window[static_cast<size_t>(tiled_dim(result, window.size()))].size > kLongestStraightWindow;
+}
+
 // Tiles of at most `most_pixels`. Straight code holds at most `most_steps` products, of which a window takes
 // `steps`.
 WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels, int64_t steps,
                  int64_t most_steps) {
   WindowTiling tiling;
   tiling.along = tiled_dim(result, window.size());
+  tiling.rolled = is_rolled(result, window);
+  if (tiling.rolled) most_pixels = std::min(most_pixels, kRolledPixels);
   int64_t extent = result.at_bound().dim(static_cast<int>(tiling.along) + 2);
   int64_t tiles = (extent + most_pixels - 1) / most_pixels;
   tiling.pixels = (extent + tiles - 1) / tiles;
-  tiling.straight = steps * tiling.pixels <= most_steps;
+  tiling.straight = !tiling.rolled && steps * tiling.pixels <= most_steps;
   return tiling;
 }
 
@@ -121,8 +129,10 @@ Product choose_line_product(const Instruction& convolution, const Type& result, 
   ProductFacts facts = facts_of(*product, target);
   if (facts.form != ProductForm::Native || facts.register_bits < target.register_bits()) return {};
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
-  int64_t along = tiled_dim(result, window.size());
-  return window[static_cast<size_t>(1 - along)].size > 1 ? *product : Product{};
+  int64_t along = tiled_dim(result, window.size()), lines = window[static_cast<size_t>(1 - along)].size;
+  // Lines in groups are straight code, and so is what lies along them.
+  bool is_short = lines <= kLongestStraightWindow && !is_rolled(result, window);
+  return is_short && lines > 1 ? *product : Product{};
 }
 
 bool starts_from(const Instruction& reduce, const Literal& identity) {
@@ -173,7 +183,8 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   }
   int64_t least = (kMinPixels + target.vector_parts - 1) / target.vector_parts;
   bool fits = taps + least + spare <= registers;
-  int64_t most = registers - spare - (fits ? taps : std::min(line, registers / 2));
+  bool rolled = is_rolled(instruction.type(), window);
+  int64_t most = registers - spare - (fits ? taps : rolled ? channels : std::min(line, registers / 2));
   plan.tiling = options.optimize_size
                     ? cut(instruction.type(), window, kCompactPixels, taps, 0)
                     : cut(instruction.type(), window, std::clamp<int64_t>(most, least, kMaxPixels), taps,
@@ -238,6 +249,8 @@ std::string check(const DepthwisePlan& plan, const Instruction& instruction, con
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return "this is no depthwise convolution over blocked channels";
   if (plan.taps_in_registers && !plan.tiling.straight) return "taps_in_registers needs straight";
+  if (plan.product != Product{} && plan.tiling.rolled)
+    return "lines that are multiplied four at a time are straight code";
   if (plan.product != Product{} && !has_line_groups(*convolution, plan.product))
     return "four lines of bytes are multiplied by dot4 in depthwise convolutions with windows of two dims";
   return check(plan.tiling, instruction.type(), convolution->attributes().window().dims.size());

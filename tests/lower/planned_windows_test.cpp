@@ -40,7 +40,8 @@ TEST_CASE("depthwise convolutions follow plans written by hand", "[lower][plan]"
          {"depthwise tile 1 along 1", "depthwise tile 4 along 1", "depthwise tile 11 along 1 straight",
           "depthwise tile 5 along 0", "depthwise tile 9 along 0 straight",
           "depthwise tile 3 along 0 straight", "depthwise tile 6 along 1 straight taps_in_registers",
-          "depthwise tile 4 along 0 straight taps_in_registers"}) {
+          "depthwise tile 4 along 0 straight taps_in_registers", "depthwise tile 4 along 1 rolled",
+          "depthwise tile 9 along 0 rolled"}) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(depthwise_text(plan, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
     }
@@ -50,7 +51,8 @@ TEST_CASE("pooling follows plans written by hand", "[lower][plan]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* plan :
          {"pooling tile 1 along 1", "pooling tile 3 along 1 straight", "pooling tile 10 along 1",
-          "pooling tile 4 along 0 straight", "pooling tile 3 along 0"}) {
+          "pooling tile 4 along 0 straight", "pooling tile 3 along 0", "pooling tile 4 along 1 rolled",
+          "pooling tile 2 along 0 rolled"}) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(pooling_text(plan, cpu), {.tolerance = 0, .cpus = {cpu}});
     }

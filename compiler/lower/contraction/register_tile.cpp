@@ -178,7 +178,7 @@ private:
   std::vector<Register> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
                                   std::vector<IntExpr>& k, std::vector<Register> acc) {
     int64_t extent = spec_.shape.k[level].extent, end = 0;
-    bool rolls = tiling_.compact || (tiling_.rolls_runs && !has_loop_within(level));
+    bool rolls = tiling_.rolls_long_runs || (tiling_.rolls_runs && !has_loop_within(level));
     for (int64_t first = 0; first < extent; first = end) {
       std::vector<bool> taken = rows_taken(position, rows, level, first);
       do ++end;

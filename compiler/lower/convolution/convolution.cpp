@@ -1,6 +1,6 @@
 // The code of convolutions: output channels lie in lanes, one spatial dim makes the rows of the tile, the
-// others are loops around it (plan/convolution.h). Padding is never copied: rows outside the input are left
-// out of tiles at the edges, and windows are clipped in the other dims.
+// others are loops around it (plan/convolution.h). Padding is not copied but for long windows: rows outside
+// the input are left out of tiles at the edges, and windows are clipped in the other dims.
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/contraction/factors.h"
 
@@ -36,7 +36,8 @@ public:
       return code.input_rows(at, row, k);
     };
     spec.vector_rows = [code = *this](const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return MatrixPlace{code.binding_.vector, code.packed_.index(code.group_of(at), at, vector, k),
+      return MatrixPlace{code.binding_.vector,
+                         code.packed_.index(code.group_of(at), at, vector, code.packed_steps(k)),
                          code.packed_.step_elements(at)};
     };
     if (plan_.tiling.streams_vectors) prefetch_next_group(spec);
@@ -47,11 +48,14 @@ public:
     spec.sums_in_memory = binding_.sums_in_memory;
     spec.actual_m = g_.out[g_.tiled];
     spec.actual_outer = g_.outer_extents();
-    if (g_.shape.m_varies && g_.splits_rows()) clip_edge_rows(spec);
+    if (has_edge_rows()) clip_edge_rows(spec);
     return spec;
   }
 
 private:
+  // Rows at the edges are known only when the code runs, or are too many to have code each.
+  bool has_edge_rows() const { return g_.shape.m_varies && g_.splits_rows(); }
+
   std::vector<ClipBounds> clips() const {
     std::vector<ClipBounds> clips;
     for (size_t i = 0; i < g_.window.size(); ++i) {
@@ -59,7 +63,31 @@ private:
       clips.resize(std::max(clips.size(), g_.window_level[i] + 1));
       clips[g_.window_level[i]] = clip_bounds(i);
     }
+    if (!g_.padded_line) return clips;
+    clips.resize(std::max(clips.size(), g_.window_level[g_.tiled] + 1));
+    clips[g_.window_level[g_.tiled]] = line_bounds(*g_.padded_line);
     return clips;
+  }
+
+  // Runs of taps at which one row of a tile at least is inside the image: the last row's windows begin first,
+  // the first row's end last.
+  ClipBounds line_bounds(const plan::PaddedLine& line) const {
+    const WindowDim& w = line.window;
+    int64_t behind = plan_.tiling.tile.rows - 1, runs = g_.window[g_.tiled].size;
+    return {[=](const TilePosition& tile) {
+              IntExpr tap = ceil_div(IntExpr(w.pad_low) - (tile.row + behind) * w.stride, w.dilation);
+              return max(0, floor_div(tap, line.taps));
+            },
+            [=](const TilePosition& tile) {
+              IntExpr end = floor_div(IntExpr(line.in - 1 + w.pad_low) - tile.row * w.stride, w.dilation) + 1;
+              return min(runs, ceil_div(end, line.taps));
+            }};
+  }
+
+  // Filters are packed tap by tap.
+  std::vector<IntExpr> packed_steps(std::vector<IntExpr> k) const {
+    if (g_.padded_line) k[g_.window_level[g_.tiled]] = k[g_.window_level[g_.tiled]] * g_.padded_line->taps;
+    return k;
   }
 
   // Window positions of dim i that fall inside the input, as a range that depends on the output position.
@@ -77,7 +105,6 @@ private:
             }};
   }
 
-  // Where the edges are is known only when the code runs.
   void clip_edge_rows(ContractionSpec& spec) const {
     auto edges = std::make_shared<EdgeRows>();
     std::tie(edges->first_inside, edges->end_inside) = g_.rows_inside();
@@ -91,7 +118,7 @@ private:
   }
 
   std::function<bool(int64_t, const std::vector<IntExpr>&)> row_validity() const {
-    if (!g_.splits_rows() || g_.shape.m_varies) return nullptr;
+    if (!g_.splits_rows() || has_edge_rows()) return nullptr;
     WindowDim w = g_.window[g_.tiled];
     int64_t in = g_.in[g_.tiled].value();
     size_t level = g_.window_level[g_.tiled];
@@ -106,7 +133,7 @@ private:
 
   Register load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
     return load_packed_columns(b, g_.shape.product, binding_.vector, packed_,
-                               packed_.index(group_of(at), at, vector, k), plan_.widened);
+                               packed_.index(group_of(at), at, vector, packed_steps(k)), plan_.widened);
   }
 
   void prefetch_next_group(ContractionSpec& spec) const {

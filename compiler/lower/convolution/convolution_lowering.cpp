@@ -24,7 +24,7 @@ void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpat
   if (sums) sums->take(maker, tiles);
 }
 
-// The copy of the image that tile matrices read.
+// The copy of the image that tiles read.
 Place copy_image(LoweringContext& context, const Instruction& instruction, Value image,
                  const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to,
                  plan::ImageCopy copy) {
@@ -32,9 +32,15 @@ Place copy_image(LoweringContext& context, const Instruction& instruction, Value
   kernel::Scalar element = memory_scalar(to.input.dtype);
   int64_t elements = to.input.num_elements();
   Place place{context.add_scratch_buffer(elements * kernel::scalar_bytes(element), "rows"), 0};
-  KernelMaker maker(context, instruction, of_windows ? "pack_windows" : "pack_rows");
+  bool of_lines = copy == plan::ImageCopy::Lines;
+  KernelMaker maker(context, instruction,
+                    of_windows ? "pack_windows"
+                    : of_lines ? "pack_lines"
+                               : "pack_rows");
   int source = maker.read(image), out = maker.parameter(place, element, elements, true, "rows");
-  maker.kernel().algorithm = of_windows ? "windows of channels" : "rows of channels";
+  maker.kernel().algorithm = of_windows ? "windows of channels"
+                             : of_lines ? "lines of channels"
+                                        : "rows of channels";
   (of_windows ? emit_packed_windows : emit_packed_rows)(maker.builder(), from, to, source, out);
   maker.finish();
   return place;

@@ -5,9 +5,10 @@
 //   acc[p] += input[column] * tap[j]   where column = p * stride + j * dilation
 //
 // Taps stay in registers for all tiles of a block when the register file holds the whole window, else one
-// line of them at a time. Groups of several channels that divide a vector take a step per channel, with that
-// channel of every group in all of the group's lanes. Bytes are multiplied four lines of the window at a time
-// where the CPU has such products; else they are widened to f32, which has their sums exactly.
+// line of them at a time; a long line is a loop over them instead. Groups of several channels that divide a
+// vector take a step per channel, with that channel of every group in all of the group's lanes. Bytes are
+// multiplied four lines of the window at a time where the CPU has such products; else they are widened to
+// f32, which has their sums exactly.
 #include "compiler/lower/convolution/depthwise.h"
 
 #include "compiler/lower/contraction/factors.h"
@@ -184,6 +185,7 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
                                                                const WindowTiles::Position& position,
                                                                bool clipped, std::vector<IntExpr>& k,
                                                                Registers sums) {
+  if (tiles_.is_rolled()) return add_rolled_line(b, segment, position, k, std::move(sums));
   Registers taps; // of all channels at the first place of the line, then at the next
   for (int64_t j = 0; j < tiles_.window()[tiles_.along()].size; ++j) {
     k[tiles_.along()] = j;
@@ -206,6 +208,29 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
       return added;
     });
   return sums;
+}
+
+// Every pixel loads its own vector at a tap, which the FMA does by the way.
+DepthwiseConvolution::Registers DepthwiseConvolution::add_rolled_line(Builder& b,
+                                                                      const WindowTiles::Segment& segment,
+                                                                      const WindowTiles::Position& position,
+                                                                      std::vector<IntExpr>& k,
+                                                                      Registers sums) {
+  auto add_tap = [&](const IntExpr& tap, int first, const Registers& carried) {
+    k[tiles_.along()] = tap;
+    Registers taps, added = carried;
+    for (int64_t channel = 0; channel < channels_; ++channel)
+      taps.push_back(load_tap(b, position, k, channel));
+    for (size_t i = 0; i < added.size(); ++i) {
+      IntExpr column = tiles_.column_of(first + static_cast<int>(i), tap);
+      kernel::Register input =
+          as_f32(b, load_input(b, tiles_.input_index(position, k, column)), tiles_.input().dtype);
+      for (int64_t channel = 0; channel < channels_; ++channel)
+        added[i] = b.fma(spread_channel(b, input, channel), taps[static_cast<size_t>(channel)], added[i]);
+    }
+    return added;
+  };
+  return tiles_.over_taps(b, segment, position, std::move(sums), add_tap);
 }
 
 // One channel of every group in all lanes of the group.

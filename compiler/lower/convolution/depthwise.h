@@ -42,6 +42,8 @@ private:
   Registers add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                      const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k,
                      Registers sums);
+  Registers add_rolled_line(kernel::Builder& b, const WindowTiles::Segment& segment,
+                            const WindowTiles::Position& position, std::vector<IntExpr>& k, Registers sums);
   // Of a product of several steps: what their lines add.
   bool has_line_groups() const { return product_.k_group() > 1; }
   int64_t line_groups() const;

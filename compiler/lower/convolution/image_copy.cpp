@@ -112,16 +112,17 @@ public:
   }
 
 private:
+  int64_t padding(size_t i) const { return from_.window[i].pad_low - to_.window[i].pad_low; }
+
   Index in_image(const Index& at) const {
     Index index{at[0], 0};
-    for (size_t i = 0; i < from_.window.size(); ++i) index.push_back(at[i + 2] - from_.window[i].pad_low);
+    for (size_t i = 0; i < from_.window.size(); ++i) index.push_back(at[i + 2] - padding(i));
     return index;
   }
 
   void copy_line(Index& at) {
     size_t last = from_.window.size() - 1;
-    int64_t pad = from_.window[last].pad_low, length = to_.in[last].value(),
-            begin = std::clamp<int64_t>(pad, 0, length),
+    int64_t pad = padding(last), length = to_.in[last].value(), begin = std::clamp<int64_t>(pad, 0, length),
             end = std::clamp<int64_t>(pad + from_.in[last].value(), begin, length);
     clear(at, 0, begin);
     b_.loop(begin, end, 1, [&](const IntExpr& position) {

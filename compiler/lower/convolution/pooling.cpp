@@ -58,7 +58,7 @@ public:
 
 private:
   kernel::Register load(Builder& b, const WindowTiles::Position& position, const std::vector<IntExpr>& k,
-                        int64_t column) const {
+                        const IntExpr& column) const {
     return load_channels(b, binding_.scalar, tiles_.input(), tiles_.input_index(position, k, column),
                          tiles_.lanes());
   }
@@ -88,6 +88,7 @@ private:
                        Registers starts) const {
     return tiles_.over_window(
         b, position, true, std::move(starts), [&](std::vector<IntExpr>& k, Registers pixels) {
+          if (tiles_.is_rolled()) return pool_taps(b, segment, position, k, std::move(pixels));
           for (const auto& [column, uses] : segment.columns)
             pixels =
                 tiles_.at_column(b, segment, position, column, std::move(pixels), [&](Registers reduced) {
@@ -99,6 +100,17 @@ private:
                   return reduced;
                 });
           return pixels;
+        });
+  }
+
+  // Of a long window, each pixel by itself.
+  Registers pool_taps(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
+                      const std::vector<IntExpr>& k, Registers pixels) const {
+    return tiles_.over_taps(
+        b, segment, position, std::move(pixels), [&](const IntExpr& tap, int first, Registers reduced) {
+          for (kernel::Register& pixel : reduced)
+            pixel = combine(b, load(b, position, k, tiles_.column_of(first++, tap)), pixel);
+          return reduced;
         });
   }
 

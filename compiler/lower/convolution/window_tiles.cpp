@@ -19,9 +19,11 @@ constexpr int64_t kPieces = 16;
 WindowTiles::WindowTiles(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes,
                          const plan::WindowTiling& tiling)
     : input_(input), result_(result), window_(std::move(window)), lanes_(lanes),
-      along_(static_cast<size_t>(tiling.along)), straight_(tiling.straight) {
+      along_(static_cast<size_t>(tiling.along)), straight_(tiling.straight), rolled_(tiling.rolled) {
   bool varies = !in_extent(along_).is_constant() || !out_extent(along_).is_constant();
-  if (varies)
+  if (rolled_)
+    add_rolled_tiles(static_cast<int>(tiling.pixels));
+  else if (varies)
     add_varying_tiles(static_cast<int>(tiling.pixels));
   else
     for (int64_t first = 0, end = out_extent(along_).value(); first < end; first += tiling.pixels)
@@ -58,6 +60,7 @@ WindowTiles::Inside WindowTiles::inside(size_t i) const {
 WindowColumns WindowTiles::columns_of(int pixels, const std::function<bool(int64_t column)>& exists) const {
   const WindowDim& w = window_[along_];
   WindowColumns columns;
+  if (rolled_) return columns;
   for (int p = 0; p < pixels; ++p)
     for (int64_t j = 0; j < w.size; ++j)
       if (int64_t column = p * w.stride + j * w.dilation; exists(column)) columns[column].push_back({p, j});
@@ -78,14 +81,27 @@ void WindowTiles::add_tile(int64_t first, int pixels) {
 
 void WindowTiles::add_varying_tiles(int pixels) {
   Inside within = inside(along_);
+  add_ladder(within.end, within.end - within.first, pixels);
+  WindowColumns columns = columns_of(1, [](int64_t) { return true; });
+  edges_ = Segment{within.first, within.first + out_extent(along_) - within.end, 1, std::move(columns), true};
+}
+
+// Whole tiles for the last `count` pixels before `end`, and shorter ones for what these leave.
+void WindowTiles::add_ladder(const IntExpr& end, IntExpr count, int pixels) {
   auto columns = [&](int count) { return columns_of(count, [](int64_t) { return true; }); };
-  IntExpr count = within.end - within.first;
-  segments_.push_back({within.first, floor_div(count, pixels), pixels, columns(pixels)});
+  segments_.push_back({end - count, floor_div(count, pixels), pixels, columns(pixels)});
   for (int whole = pixels, rest = pixels / 2; rest > 0; whole = rest, rest /= 2) {
     count = floor_mod(count, whole);
-    segments_.push_back({within.end - count, floor_div(count, rest), rest, columns(rest)});
+    segments_.push_back({end - count, floor_div(count, rest), rest, columns(rest)});
   }
-  edges_ = Segment{within.first, within.first + out_extent(along_) - within.end, 1, columns(1), true};
+}
+
+void WindowTiles::add_rolled_tiles(int pixels) {
+  const IntExpr& extent = out_extent(along_);
+  if (!extent.is_constant()) return add_ladder(extent, extent, pixels);
+  int64_t tiles = extent.value() / pixels, rest = extent.value() % pixels;
+  segments_.push_back({0, tiles, pixels, {}});
+  if (rest > 0) segments_.push_back({tiles * pixels, 1, static_cast<int>(rest), {}});
 }
 
 // Blocks of channels outermost, so that the lines of a block's image stay near; cut along the first spatial
@@ -206,16 +222,44 @@ WindowTiles::Registers WindowTiles::over_window(Builder& b, const Position& posi
       }
       return carried;
     }
-    IntExpr start = position.pixel[dim + 2] * w.stride - w.pad_low;
-    IntExpr lower = max(0, ceil_div(start * -1, w.dilation));
-    IntExpr upper = min(w.size, floor_div(in_extent(dim) - 1 - start, w.dilation) + 1);
-    return b.loop_carried(lower, upper, 1, std::move(carried),
+    Taps taps = taps_inside(dim, position.pixel[dim + 2]);
+    return b.loop_carried(taps.lower, taps.upper, 1, std::move(carried),
                           [&](const IntExpr& iv, const Registers& inner) {
                             k[dim] = iv;
                             return nest(dim + 1, inner);
                           });
   };
   return nest(0, std::move(values));
+}
+
+WindowTiles::Taps WindowTiles::taps_inside(size_t i, const IntExpr& position) const {
+  const WindowDim& w = window_[i];
+  IntExpr start = position * w.stride - w.pad_low;
+  return {max(0, ceil_div(start * -1, w.dilation)),
+          min(w.size, floor_div(in_extent(i) - 1 - start, w.dilation) + 1)};
+}
+
+// Of pixels further on, the taps that are inside begin and end no later: those that all have begin where the
+// first one's do, and end where the last one's do.
+WindowTiles::Registers WindowTiles::over_taps(Builder& b, const Segment& segment, const Position& position,
+                                              Registers values, const Tap& body) const {
+  auto inside_of = [&](int pixel) { return taps_inside(along_, position.pixel[along_ + 2] + pixel); };
+  IntExpr first = inside_of(0).lower, end = max(first, inside_of(segment.pixels - 1).upper);
+  auto of_pixel = [&](int pixel, const IntExpr& lower, const IntExpr& upper) {
+    kernel::Register& value = values[static_cast<size_t>(pixel)];
+    value = b.loop_carried(lower, upper, 1, {value}, [&](const IntExpr& tap, const Registers& carried) {
+      return body(tap, pixel, carried);
+    })[0];
+  };
+  for (int pixel = 1; pixel < segment.pixels; ++pixel) {
+    Taps taps = inside_of(pixel);
+    of_pixel(pixel, taps.lower, min(first, taps.upper));
+  }
+  values =
+      b.loop_carried(first, end, 1, std::move(values),
+                     [&](const IntExpr& tap, const Registers& carried) { return body(tap, 0, carried); });
+  for (int pixel = 0; pixel + 1 < segment.pixels; ++pixel) of_pixel(pixel, end, inside_of(pixel).upper);
+  return values;
 }
 
 WindowTiles::Registers WindowTiles::at_column(Builder& b, const Segment& segment, const Position& position,
@@ -233,11 +277,11 @@ WindowTiles::Registers WindowTiles::at_column(Builder& b, const Segment& segment
 }
 
 WindowTiles::Index WindowTiles::input_index(const Position& position, const std::vector<IntExpr>& k,
-                                            int64_t column) const {
+                                            const IntExpr& column) const {
   Index index{position.pixel[0], position.pixel[1]};
   for (size_t i = 0; i < window_.size(); ++i) {
     const WindowDim& w = window_[i];
-    IntExpr offset = i == along_ ? IntExpr(column) : k[i] * w.dilation;
+    IntExpr offset = i == along_ ? column : k[i] * w.dilation;
     index.push_back(position.pixel[i + 2] * w.stride + offset - w.pad_low);
   }
   return index;

@@ -4,6 +4,8 @@
 // outside the input are left out by the bounds of loops, and straight code serves positions where the whole
 // window is inside. Where the extent of `along` varies, whole tiles cover the pixels whose window is inside,
 // shorter ones what these leave, and pixels at either edge are tiles of their own, which look where they are.
+// A long window along `along` is a loop: over the taps that all pixels of a tile have inside, and for each
+// pixel over those before and behind that it has besides, so that all tiles of a line have one code.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -51,6 +53,7 @@ public:
   int pixels() const { return segments_[0].pixels; }
   size_t along() const { return along_; }
   size_t across() const { return 1 - along_; } // the other one of two spatial dims
+  bool is_rolled() const { return rolled_; }
   int lanes() const { return lanes_; }
   const Type& input() const { return input_; }
   const std::vector<WindowDim>& window() const { return window_; }
@@ -79,8 +82,17 @@ public:
   Registers at_column(kernel::Builder& builder, const Segment& segment, const Position& position,
                       int64_t column, Registers values,
                       const std::function<Registers(Registers values)>& body) const;
+  // `body` for the taps along `along` where the window is a loop: for pixels [first, first + values.size())
+  // of the tile, whose values it takes further.
+  using Tap = std::function<Registers(const IntExpr& tap, int first, const Registers& values)>;
+  Registers over_taps(kernel::Builder& builder, const Segment& segment, const Position& position,
+                      Registers values, const Tap& body) const;
+  // The column that a pixel of the tile reads at a tap along `along`.
+  IntExpr column_of(int pixel, const IntExpr& tap) const {
+    return tap * window_[along_].dilation + pixel * window_[along_].stride;
+  }
   // The input's index of a column of the tile, at position k of the window in the other dims.
-  Index input_index(const Position& position, const std::vector<IntExpr>& k, int64_t column) const;
+  Index input_index(const Position& position, const std::vector<IntExpr>& k, const IntExpr& column) const;
 
 private:
   const IntExpr& in_extent(size_t i) const { return input_.dims[i + 2].extent; }
@@ -90,9 +102,16 @@ private:
     IntExpr first, end;
   };
   Inside inside(size_t i) const;
+  // Taps in dim i at which the window of that position of the result is inside.
+  struct Taps {
+    IntExpr lower, upper;
+  };
+  Taps taps_inside(size_t i, const IntExpr& position) const;
   WindowColumns columns_of(int pixels, const std::function<bool(int64_t column)>& exists) const;
   void add_tile(int64_t first, int pixels);
   void add_varying_tiles(int pixels);
+  void add_rolled_tiles(int pixels);
+  void add_ladder(const IntExpr& end, IntExpr count, int pixels);
   struct Lines {
     IntExpr first, lower, upper; // first + [lower, upper)
   };
@@ -112,6 +131,7 @@ private:
   int lanes_ = 1;
   size_t along_ = 0;
   bool straight_ = false;
+  bool rolled_ = false;           // the window along `along` is a loop; tiles name no columns
   std::vector<Segment> segments_; // the first has as many pixels as any
   std::optional<Segment> edges_;  // pixels at both edges, counted through, where `along` varies
 };
