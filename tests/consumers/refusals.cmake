@@ -21,7 +21,7 @@ expect_refusal("CPU x86-64-v3 MULTIVERSION x86-64-v2 x86-64-v3"
 expect_refusal("THREADS 0"
   "${start}THREADS 0: wanted how many threads run() makes use of at most")
 expect_refusal("WEIGHTS file"
-  "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
+  "${start}WEIGHTS is 'file', wanted one of: embed, init")
 foreach(dim IN ITEMS n n=1.. n=1..8: n=1|)
   expect_refusal("DIMS ${dim}"
     "${start}DIMS ${dim}: wanted name=value, for one object name=1..8, name=32..512:32 or name=1|4|8, or another dim: name=other")
