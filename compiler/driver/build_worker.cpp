@@ -19,18 +19,19 @@ Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilatio
   if (!folder) return folder.error();
   std::string object = folder->file("model.o"), log = folder->file("log");
   if (auto facts = codegen::emit_object(c->program, c->codegen, object); !facts) return facts.error();
-  auto source = folder->write("worker.cpp", kWorkerSource);
-  if (!source) return source.error();
-  auto pool = folder->write("thread_pool.cpp", kThreadPoolSource);
-  if (!pool) return pool.error();
-  if (auto written = folder->write("firn/abi.h", kAbiHeader); !written) return written.error();
-  if (auto written = folder->write("facts.h", worker_facts(*c, sets)); !written) return written.error();
+  if (auto written = folder->write("facts.h", worker_facts(*c, sets, options)); !written)
+    return written.error();
   const char* chosen = std::getenv("CXX");
   std::string compiler = chosen && *chosen ? chosen : "c++";
+  std::vector<std::string> command{compiler, "-std=c++17", "-O2", "-pthread", "-I", folder->path(), object};
+  for (const WorkerSource& source : kWorkerSources) {
+    auto written = folder->write(source.name, source.content);
+    if (!written) return written.error();
+    if (written->ends_with(".cpp")) command.push_back(*written);
+  }
+  command.insert(command.end(), {"-o", options.output});
   int noted = Unfinished::note_file(options.output);
-  int code = run_program({compiler, "-std=c++17", "-O2", "-pthread", "-I", folder->path(), *source, *pool,
-                          object, "-o", options.output},
-                         log);
+  int code = run_program(command, log);
   Unfinished::forget(noted);
   if (code == 0) return {};
   std::ifstream stream(log);

@@ -4,7 +4,6 @@
 #include "compiler/artifact/header_types.h"
 #include "compiler/driver/describe.h"
 #include "compiler/driver/text_source.h"
-#include "compiler/driver/worker_source.h"
 #include "compiler/support/temporary_folder.h"
 #include "compiler/support/unfinished.h"
 #include "include/firn/text.h"
@@ -67,7 +66,6 @@ Expected<std::vector<Command>> link_commands(const TemporaryFolder& folder, cons
                        "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
   if (!has_text && c.link.empty()) return std::vector<Command>{link};
   std::vector<Command> commands;
-  if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
   for (const TextSource& source : kTextSources) {
     auto written = folder.write(source.name, source.content);
     if (!written) return written.error();

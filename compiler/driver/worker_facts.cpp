@@ -1,6 +1,7 @@
 // See worker_facts.h.
 #include "compiler/driver/worker_facts.h"
 
+#include "compiler/artifact/text_template.h"
 #include "compiler/frontend/onnx/stored_tensors.h"
 
 #include <algorithm>
@@ -40,6 +41,19 @@ std::string prepare_facts(const Compilation& c) {
   return "constexpr std::size_t kWeightBytes = " + std::to_string(c.description.prepared_weight_bytes()) +
          ";\nextern \"C\" std::int32_t " + c.codegen.prepare_symbol +
          "(const firn_rt2_call*);\n#define FIRN_PREPARE_SYMBOL " + c.codegen.prepare_symbol + "\n";
+}
+
+// What the machine must have, how many threads the object makes use of, and where the sets are.
+std::string machine_facts(const Compilation& c, const BenchOptions& options) {
+  const auto& d = c.description;
+  uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;
+  std::error_code error;
+  std::string path = std::filesystem::absolute(options.build_folder, error).string();
+  return "constexpr std::int32_t kArchitecture = " + std::to_string(d.architecture) +
+         ";\nconstexpr std::uint64_t kFeatures = " + std::to_string(features) +
+         "u;\nconstexpr int kThreads = " + std::to_string(options.compile.threads) +
+         ";\nconstexpr const char* kFolder = " + artifact::c_string(error ? options.build_folder : path) +
+         ";\n";
 }
 
 // "{1, 2}"
@@ -136,7 +150,8 @@ Result fit_stored_sets(const Compilation& c, const onnx::ImportOptions& import,
   return {};
 }
 
-std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& sets) {
+std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& sets,
+                         const BenchOptions& options) {
   const auto& d = c.description;
   Files outputs;
   for (const std::string& name : c.module->main().result_names) outputs.emplace(name, outputs.size());
@@ -148,10 +163,9 @@ std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& set
          std::to_string(d.arena_bytes) +
          ";\n"
          "constexpr std::size_t kVariant = " +
-         std::to_string(c.run_variant) +
-         ";\n"
-         "constexpr int kNumInputs = " +
-         std::to_string(d.inputs.size()) + ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
+         std::to_string(c.run_variant) + ";\n" + machine_facts(c, options) +
+         "constexpr int kNumInputs = " + std::to_string(d.inputs.size()) +
+         ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
          io_table("kInputs", d.inputs, sets[0].files) + io_table("kOutputs", d.outputs, outputs) +
          set_tables(d, sets) + count_table(d.outputs) + "extern \"C\" std::int32_t " + run +
          "(const firn_rt2_call*);\n"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/actual_dims.h"
+#include "compiler/driver/bench.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/given_inputs.h"
 
@@ -22,7 +23,8 @@ Expected<std::vector<StoredSet>> read_stored_sets(const onnx::ModelFacts& facts,
 // error if the first is none of them.
 Result fit_stored_sets(const Compilation& c, const onnx::ImportOptions& import, std::vector<StoredSet>& sets);
 
-// The text of facts.h (tools/bench/worker.cpp).
-std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& sets);
+// The text of facts.h (tools/bench/worker_case.h).
+std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& sets,
+                         const BenchOptions& options);
 
 } // namespace firn::driver

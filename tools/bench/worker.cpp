@@ -1,232 +1,50 @@
-// The program that `firn bench --build` links with a model's object: checks the stored outputs once, then
-// times runs on request. Called with MODEL_DIR THREADS; one JSON object per line on standard output:
+// The program that `firn bench --build` links with a model's object. Called by a person it checks the stored
+// outputs of every data set, times runs on each and says so in a table (kUsage). Called with MODEL_DIR THREADS
+// it does as it is told by lines on standard input; one JSON object per line on standard output:
 //   at the start     {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
-//   run S hot|cold K {"median_ns": N, "min_ns": N, "runs": N}
+//   run S hot|cold K {"median_ns": N, "min_ns": N, "runs": N}  or  {"reason": "..."}
 //   quit             {"peak_rss_kib": N}
 // K is the number of a test_data_set_K, 0 without it. The error is the largest over all sets that the object
-// is for, 1e308 where a shape, a Boolean or an integer of 32 bits or more differs. `facts.h` is written
-// beside this file for the model: symbols, arena size, the tables of inputs and outputs, their dims in each
-// set, and where runs leave the dims that depend on data.
-#include "facts.h"
+// is for, 1e308 where a shape, a Boolean or an integer of 32 bits or more differs.
+#include "worker_case.h"
 
-#include "firn/abi.h"
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
 #include <unistd.h>
-#include <vector>
 
 namespace {
 
+constexpr const char* kUsage =
+    R"(usage: %s [FOLDER] [--threads N] [--seconds S] [--tolerance E]
+       %s FOLDER THREADS
+
+Checks and times a model that firn compiled, on the data sets test_data_set_K in FOLDER. Default: the folder
+that the program was built for,
+  %s
+
+  --threads N    lends runs a pool of N threads; default: as many as the object makes use of, %d
+  --seconds S    time to measure of each kind, with hot and with cold caches; default 1
+  --tolerance E  the largest error of an output; default: 1e-5, f16 1e-2, bf16 5e-2
+  --help         prints this
+
+Exit code: 0 if all outputs are right, 1 if one is wrong or the model cannot run here, 2 for a wrong command line.
+
+With FOLDER THREADS it answers lines on standard input by lines of JSON, for programs:
+  at the start       {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
+  run S hot|cold K   {"median_ns": N, "min_ns": N, "runs": N}, on test_data_set_K, for S seconds
+  quit               {"peak_rss_kib": N}
+)";
+
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void refuse(const std::string& reason) {
-  std::printf("{\"ready\": false, \"reason\": \"%s\"}\n", reason.c_str());
-  std::fflush(stdout);
-  std::_Exit(1);
-}
+const char* program_name = "worker";
+bool answers_lines = false;
 
-// ---- Stored tensors: the few fields of ONNX's TensorProto that test data use.
-
-struct StoredTensor {
-  int type = 0;
-  std::vector<long long> dims;
-  std::vector<unsigned char> bytes;
+struct Times {
+  double median, fastest; // ns
+  size_t runs;
 };
 
-class WireReader {
-public:
-  WireReader(const unsigned char* data, size_t size) : at_(data), end_(data + size) {}
-  bool at_end() const { return at_ == end_; }
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at_ < end_; shift += 7) {
-      unsigned char byte = *at_++;
-      value |= uint64_t(byte & 127) << shift;
-      if (byte < 128) return value;
-    }
-    refuse("broken tensor file");
-  }
-  WireReader take(uint64_t size) {
-    if (size > size_t(end_ - at_)) refuse("broken tensor file");
-    at_ += size;
-    return {at_ - size, size_t(size)};
-  }
-  const unsigned char* data() const { return at_; }
-  size_t size() const { return size_t(end_ - at_); }
-
-private:
-  const unsigned char *at_, *end_;
-};
-
-std::vector<unsigned char> read_file(const std::string& path) {
-  std::vector<unsigned char> bytes;
-  if (FILE* file = std::fopen(path.c_str(), "rb")) {
-    unsigned char buffer[65536];
-    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
-      bytes.insert(bytes.end(), buffer, buffer + got);
-    std::fclose(file);
-  }
-  if (bytes.empty()) refuse("cannot read " + path);
-  return bytes;
-}
-
-int element_bytes(int type) {
-  switch (type) {
-  case 2:
-  case 3:
-  case 9: return 1; // u8, i8, bool
-  case 4:
-  case 5:
-  case 10:
-  case 16: return 2; // u16, i16, f16, bf16
-  case 1:
-  case 6:
-  case 12: return 4; // f32, i32, u32
-  case 7:
-  case 11:
-  case 13: return 8; // i64, f64, u64
-  default: refuse("stored tensor of type " + std::to_string(type));
-  }
-}
-
-StoredTensor read_tensor(const std::string& path) {
-  std::vector<unsigned char> file = read_file(path);
-  WireReader wire(file.data(), file.size());
-  StoredTensor tensor;
-  std::vector<uint64_t> integers;
-  while (!wire.at_end()) {
-    uint64_t key = wire.varint();
-    uint64_t field = key >> 3, kind = key & 7;
-    uint64_t value = kind == 0 ? wire.varint() : 0;
-    WireReader body = kind == 2 ? wire.take(wire.varint()) : wire.take(kind == 5 ? 4 : kind == 1 ? 8 : 0);
-    if (field == 1 && kind == 0) tensor.dims.push_back((long long)(value));
-    while (field == 1 && kind == 2 && !body.at_end()) tensor.dims.push_back((long long)(body.varint()));
-    if (field == 2 && kind == 0) tensor.type = int(value);
-    bool is_integer = field == 5 || field == 7 || field == 11; // int32_data, int64_data, uint64_data
-    if (is_integer && kind == 0) integers.push_back(value);
-    while (is_integer && kind == 2 && !body.at_end()) integers.push_back(body.varint());
-    if (field == 4 || field == 9 || field == 10) // float_data, raw_data, double_data
-      tensor.bytes.insert(tensor.bytes.end(), body.data(), body.data() + body.size());
-  }
-  for (uint64_t value : integers) {
-    auto* bytes = reinterpret_cast<const unsigned char*>(&value);
-    tensor.bytes.insert(tensor.bytes.end(), bytes, bytes + element_bytes(tensor.type));
-  }
-  return tensor;
-}
-
-// ---- The measure of error.
-
-double half_value(uint16_t bits) {
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                : exponent == 0 ? std::ldexp(fraction, -24)
-                                : std::ldexp(fraction + 1024, exponent - 25);
-  return bits >> 15 ? -size : size;
-}
-
-template <class T> T load(const unsigned char* data, size_t i) {
-  T value;
-  std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-double element(int type, const unsigned char* data, size_t i) {
-  switch (type) {
-  case 1: return load<float>(data, i);
-  case 2:
-  case 9: return load<uint8_t>(data, i);
-  case 3: return load<int8_t>(data, i);
-  case 4: return load<uint16_t>(data, i);
-  case 5: return load<int16_t>(data, i);
-  case 6: return load<int32_t>(data, i);
-  case 7: return double(load<int64_t>(data, i));
-  case 10: return half_value(load<uint16_t>(data, i));
-  case 11: return load<double>(data, i);
-  case 12: return load<uint32_t>(data, i);
-  case 13: return double(load<uint64_t>(data, i));
-  default: {
-    uint32_t bits = uint32_t(load<uint16_t>(data, i)) << 16; // bf16
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  }
-}
-
-// Indices, counts and truths are right or wrong; narrower integers may be quantised values.
-bool is_exact(int type) {
-  return type == 6 || type == 7 || type == 9 || type == 12 || type == 13;
-}
-
-constexpr double kWrong = 1e308;
-
-double error_of(const unsigned char* got, const StoredTensor& want) {
-  double difference = 0, scale = 0;
-  if (is_exact(want.type) && std::memcmp(got, want.bytes.data(), want.bytes.size()) != 0) return kWrong;
-  for (size_t i = 0; i < want.bytes.size() / size_t(element_bytes(want.type)); ++i) {
-    double g = element(want.type, got, i), w = element(want.type, want.bytes.data(), i);
-    if (std::isfinite(w)) scale = std::max(scale, std::fabs(w));
-    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
-    double d = std::fabs(g - w);
-    difference = std::max(difference, std::isnan(d) ? INFINITY : d);
-  }
-  return std::min(scale > 0 ? difference / scale : difference, 1e300);
-}
-
-// ---- The model.
-
-struct Model {
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  firn_rt2_call call{};
-  firn_executor executor{};
-
-  Model() {
-    call.size = sizeof call;
-    call.variant = kVariant;
-    auto* arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kArenaBytes + 127) / 64 * 64));
-    auto slot = [&](const IoFacts& io) -> void* {
-      return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64);
-    };
-    for (int i = 0; i < kNumInputs; ++i) inputs.push_back(slot(kInputs[i]));
-    for (int i = 0; i < kNumOutputs; ++i) outputs.push_back(slot(kOutputs[i]));
-    call.weights = FIRN_WEIGHTS_SYMBOL();
-#ifdef FIRN_PREPARE_SYMBOL
-    call.arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kWeightBytes + 127) / 64 * 64));
-    FIRN_PREPARE_SYMBOL(&call);
-    call.weights = call.arena;
-#endif
-    call.arena = arena;
-    call.inputs = inputs.data();
-    call.outputs = outputs.data();
-  }
-  // Runs are on this set from now on.
-  void select(size_t set, const std::vector<StoredTensor>& tensors) {
-    call.extents = kExtents[set];
-    for (size_t i = 0; i < tensors.size(); ++i)
-      std::memcpy(const_cast<void*>(inputs[i]), tensors[i].bytes.data(), tensors[i].bytes.size());
-  }
-  // Has runs share their work among so many threads.
-  void lend(size_t threads) {
-    executor = firn_rt2_thread_pool_executor(firn_rt2_thread_pool_create(threads, /*pinned=*/0));
-    call.executor = &executor;
-  }
-  void run() {
-    FIRN_RUN_SYMBOL(&call);
-  }
-};
-
-void measure(Model& model, double seconds, bool cold) {
+Times measure(Model& model, double seconds, bool cold) {
   static std::vector<unsigned char> memory(cold ? 64 << 20 : 0);
   if (cold) memory.resize(64 << 20);
   auto timed = [&](size_t repeat) {
@@ -244,8 +62,7 @@ void measure(Model& model, double seconds, bool cold) {
   std::sort(times.begin(), times.end());
   size_t half = times.size() / 2;
   double median = times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
-  std::printf("{\"median_ns\": %.2f, \"min_ns\": %.2f, \"runs\": %zu}\n", median, times[0],
-              times.size() * repeat);
+  return {median, times[0], times.size() * repeat};
 }
 
 long peak_rss_kib() {
@@ -258,66 +75,91 @@ long peak_rss_kib() {
   return kib;
 }
 
-// ---- Data sets.
+// ---- For people.
 
-struct DataSet {
-  std::vector<StoredTensor> inputs, outputs;
+struct Request {
+  std::string folder = kFolder;
+  int threads = kThreads;
+  double seconds = 1, tolerance = 0; // 0: of the type
 };
 
-std::vector<StoredTensor> read_tensors(const std::string& folder, size_t set, const char* kind,
-                                       const IoFacts* facts, int count,
-                                       const std::vector<std::vector<long long>>& dims) {
-  std::vector<StoredTensor> tensors;
-  for (int i = 0; i < count; ++i) {
-    tensors.push_back(read_tensor(folder + "/test_data_set_" + std::to_string(set) + "/" + kind + "_" +
-                                  std::to_string(facts[i].file) + ".pb"));
-    size_t elements = 1;
-    for (long long dim : dims[size_t(i)]) elements *= size_t(dim);
-    bool is_input = kind[0] == 'i';
-    if (is_input && tensors.back().bytes.size() != elements * size_t(element_bytes(tensors.back().type)))
-      refuse("stored input of another size");
+[[noreturn]] void refuse_usage(const std::string& reason) {
+  std::fprintf(stderr, "%s: error: %s; --help says what it takes\n", program_name, reason.c_str());
+  std::exit(2);
+}
+
+double number_above_zero(const std::string& option, const char* word) {
+  char* end = nullptr;
+  double value = word ? std::strtod(word, &end) : 0;
+  if (!word || *word == 0 || *end != 0 || !(value > 0 && std::isfinite(value)))
+    refuse_usage(option +
+                 (word ? " is '" + std::string(word) + "', wanted a number above 0" : " wants a value"));
+  return value;
+}
+
+Request read_request(int argc, char** argv) {
+  Request request;
+  bool has_folder = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--threads")
+      request.threads = int(std::clamp(number_above_zero(word, argv[++i]), 1.0, 1024.0));
+    else if (word == "--seconds")
+      request.seconds = number_above_zero(word, argv[++i]);
+    else if (word == "--tolerance")
+      request.tolerance = number_above_zero(word, argv[++i]);
+    else if (word[0] == '-')
+      refuse_usage("there is no option '" + word + "'");
+    else if (has_folder)
+      refuse_usage("'" + word + "' is one folder too many");
+    else
+      request.folder = word, has_folder = true;
   }
-  return tensors;
+  return request;
 }
 
-// Of an output of the run that was just made.
-std::vector<long long> dims_of(const Model& model, size_t set, size_t output) {
-  std::vector<long long> dims = kOutputDims[set][output];
-  for (const CountFacts& counted : kCounts)
-    if (counted.output == int(output))
-      dims[size_t(counted.axis)] = load<int64_t>(model.call.arena + counted.offset, 0);
-  return dims;
+double tolerance_of(const StoredTensor& output) {
+  return output.type == 10 ? 1e-2 : output.type == 16 ? 5e-2 : 1e-5; // f16, bf16
 }
 
-double error_of(const Model& model, const DataSet& data, size_t set) {
-  double error = 0;
-  for (size_t i = 0; i < data.outputs.size(); ++i) {
-    const StoredTensor& want = data.outputs[i];
-    error = std::max(error, want.dims == dims_of(model, set, i)
-                                ? error_of(static_cast<const unsigned char*>(model.outputs[i]), want)
-                                : kWrong);
-  }
-  return error;
-}
-
-} // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 3) refuse("usage: worker MODEL_DIR THREADS");
-#if defined(__linux__) && defined(__x86_64__)
-  // What a constructor asks for where kernels use tiles: AMX's registers.
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  syscall(SYS_arch_prctl, kRequestPermission, kTileData);
-#endif
-  std::vector<DataSet> sets(kNumSets);
+int check_and_time(const Request& request) {
+  std::vector<DataSet> sets = read_sets(request.folder);
+  Model model;
+  if (request.threads > 1) model.lend(size_t(request.threads));
+  bool all_right = true;
+  std::printf("%-18s %-11s %12s %12s %12s\n", "", "error", "hot ms", "fastest", "cold ms");
   for (size_t k = 0; k < sets.size(); ++k) {
-    if (!kFits[k]) continue;
-    sets[k].inputs = read_tensors(argv[1], k, "input", kInputs, kNumInputs, kInputDims[k]);
-    sets[k].outputs = read_tensors(argv[1], k, "output", kOutputs, kNumOutputs, kOutputDims[k]);
+    std::string name = "test_data_set_" + std::to_string(k);
+    if (!kFits[k]) {
+      std::printf("%-18s the object is not for its shapes or fixed inputs\n", name.c_str());
+      continue;
+    }
+    model.select(k, sets[k].inputs);
+    model.run();
+    bool right = true;
+    for (size_t i = 0; i < sets[k].outputs.size(); ++i) {
+      double most = request.tolerance > 0 ? request.tolerance : tolerance_of(sets[k].outputs[i]);
+      right = right && error_of_output(model, sets[k], k, i) <= most;
+    }
+    double error = error_of(model, sets[k], k);
+    Times hot = measure(model, request.seconds, /*cold=*/false), cold = measure(model, request.seconds, true);
+    char shown[32];
+    std::snprintf(shown, sizeof shown, error < 1e300 ? "%.2e" : "differs", error);
+    std::printf("%-18s %-11s %12.4f %12.4f %12.4f%s\n", name.c_str(), shown, hot.median / 1e6,
+                hot.fastest / 1e6, cold.median / 1e6, right ? "" : "  WRONG");
+    all_right = all_right && right;
   }
+  return all_right ? 0 : 1;
+}
+
+// ---- For programs.
+
+int answer_lines(const std::string& folder, int threads) {
+  answers_lines = true;
+  std::vector<DataSet> sets = read_sets(folder);
   auto start = Clock::now();
   Model model;
-  if (int threads = std::atoi(argv[2]); threads > 1) model.lend(size_t(threads));
+  if (threads > 1) model.lend(size_t(threads));
   model.select(0, sets[0].inputs);
   model.run();
   double load = std::chrono::duration<double>(Clock::now() - start).count(),
@@ -340,11 +182,36 @@ int main(int argc, char** argv) {
     }
     if (set < sets.size() && kFits[set]) {
       model.select(set, sets[set].inputs);
-      measure(model, seconds, std::strcmp(mode, "cold") == 0);
+      Times times = measure(model, seconds, std::strcmp(mode, "cold") == 0);
+      std::printf("{\"median_ns\": %.2f, \"min_ns\": %.2f, \"runs\": %zu}\n", times.median, times.fastest,
+                  times.runs);
     } else {
       std::printf("{\"reason\": \"the object is not for test_data_set_%zu\"}\n", set);
     }
     std::fflush(stdout);
   }
   return 0;
+}
+
+} // namespace
+
+void refuse(const std::string& reason) {
+  if (answers_lines)
+    std::printf("{\"ready\": false, \"reason\": \"%s\"}\n", reason.c_str());
+  else
+    std::fprintf(stderr, "%s: error: %s\n", program_name, reason.c_str());
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+int main(int argc, char** argv) {
+  if (argc > 0) program_name = argv[0];
+  for (int i = 1; i < argc; ++i)
+    if (std::string word = argv[i]; word == "--help" || word == "-h")
+      return std::printf(kUsage, program_name, program_name, kFolder, kThreads), 0;
+  if (argc == 3 && argv[1][0] != '-' && argv[2][0] != '-') {
+    if (std::atoi(argv[2]) < 1) refuse_usage("'" + std::string(argv[2]) + "' is no number of threads");
+    return answer_lines(argv[1], std::atoi(argv[2]));
+  }
+  return check_and_time(read_request(argc, argv));
 }
