@@ -1,6 +1,6 @@
 // The program that `firn bench --build` links with a model's object. Called by a person it checks the stored
-// outputs of every data set, times runs on each and says so in a table (kUsage). Called with MODEL_DIR THREADS
-// it does as it is told by lines on standard input; one JSON object per line on standard output:
+// outputs of every data set, times runs on each and says so in a table (kUsage). Called with MODEL_DIR
+// THREADS it does as it is told by lines on standard input; one JSON object per line on standard output:
 //   at the start     {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
 //   run S hot|cold K {"median_ns": N, "min_ns": N, "runs": N}  or  {"reason": "..."}
 //   quit             {"peak_rss_kib": N}

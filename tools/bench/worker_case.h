@@ -1,7 +1,7 @@
-// What the program of `firn bench --build` (worker.cpp) knows of its case: stored tensors, the measure of error,
-// the model, and data sets. `facts.h` is written beside this file for the model: symbols, what the CPU must
-// have, arena size, the tables of inputs and outputs, their dims in each set, and where runs leave the dims
-// that depend on data.
+// What the program of `firn bench --build` (worker.cpp) knows of its case: stored tensors, the measure of
+// error, the model, and data sets. `facts.h` is written beside this file for the model: symbols, what the CPU
+// must have, arena size, the tables of inputs and outputs, their dims in each set, and where runs leave the
+// dims that depend on data.
 #pragma once
 
 #include "facts.h"
