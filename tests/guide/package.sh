@@ -16,6 +16,8 @@ for library in libc6 libllvm19 libprotobuf libstdc++6; do
   echo "$fields" | grep -q "^Depends:.*$library" || fail "no dependency on $library:
 $fields"
 done
+twice=$(echo "$fields" | sed -n 's/^Depends: //p' | tr ',' '\n' | awk '{print $1}' | sort | uniq -d)
+[ -z "$twice" ] || fail "the package depends twice on $twice"
 echo "$fields" | grep -q "^Recommends: cmake" || fail "no recommendation of cmake"
 
 root=$scratch/root
