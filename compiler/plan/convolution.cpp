@@ -1,6 +1,8 @@
 // The dims of convolutions.
 #include "compiler/plan/convolution.h"
 
+#include <algorithm>
+
 namespace firn::plan {
 namespace {
 
@@ -247,7 +249,8 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
 }
 
 ConvolutionGeometry ConvolutionGeometry::over_padded_lines() const {
-  constexpr int64_t kMinSteps = 32; // of a run of taps: the loop around them costs little then
+  constexpr int64_t kMinSteps = 32;     // of a run of taps: the loop around them costs little then
+  constexpr int64_t kMostSummed = 4096; // steps of one sum
   ConvolutionGeometry g = *this;
   WindowDim& w = g.window[tiled];
   PaddedLine line{w, in[tiled].value()};
@@ -268,6 +271,8 @@ ConvolutionGeometry ConvolutionGeometry::over_padded_lines() const {
   runs.kind = ReductionLoop::Kind::Clipped;
   runs.extent = w.size;
   steps.extent *= line.taps;
+  if (is_float(shape.product.accumulator) && runs.extent * steps.extent > 2 * kMostSummed)
+    line.summed = std::max<int64_t>(1, kMostSummed / steps.extent);
   steps.block = 0;
   g.shape.k_tail = 0;
   g.shape.m_varies = false;

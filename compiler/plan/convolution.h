@@ -26,6 +26,9 @@ struct PaddedLine {
   WindowDim window; // as it is
   int64_t in = 0;   // elements of the image
   int64_t taps = 1; // of a run, steps of one loop with their channels
+  // Runs that are summed by themselves before their sum joins that of the runs before; 0: all of them. Errors
+  // of one long sum would grow with it.
+  int64_t summed = 0;
 };
 
 struct ConvolutionGeometry {

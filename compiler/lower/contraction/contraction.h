@@ -40,9 +40,11 @@ struct MatrixPlace {
   int64_t stride = 0;
 };
 
-// The values at which a clipped loop of the reduction runs, within [0, extent).
+// The values at which a clipped loop of the reduction runs, within [0, extent), and how many of them are
+// summed by themselves before they join the sums so far; 0: all.
 struct ClipBounds {
   std::function<IntExpr(const TilePosition&)> lower, upper;
+  int64_t summed = 0;
 };
 
 struct EdgeRows;

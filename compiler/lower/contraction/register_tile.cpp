@@ -99,6 +99,8 @@ private:
     IntExpr upper = clipped ? spec_.clips[level].upper(position) : IntExpr(whole);
     int accumulator_splits = innermost && !clipped ? std::max(1, tiling_.tile.accumulator_splits) : 1,
         k_interleave = innermost ? k_interleave_ : 1;
+    if (clipped && spec_.clips[level].summed > 0)
+      return emit_summed(position, rows, vectors, level, k, {lower, upper}, std::move(acc));
     int64_t round = int64_t{accumulator_splits} * k_interleave, main = whole / round * round;
     if (accumulator_splits == 1) {
       acc = b_.loop_carried(lower, upper, k_interleave, std::move(acc),
@@ -122,6 +124,28 @@ private:
           emit_step(position, rows, vectors, k, static_cast<int>((i - main) / k_interleave), std::move(acc));
     }
     return acc;
+  }
+
+  // Sums over so many values of a clipped loop around others, each of which joins those of the whole.
+  std::vector<Register> emit_summed(const TilePosition& position, int rows, int vectors, size_t level,
+                                    std::vector<IntExpr>& k, std::pair<IntExpr, IntExpr> values,
+                                    std::vector<Register> acc) {
+    const auto& [lower, upper] = values;
+    int64_t size = spec_.clips[level].summed;
+    Register zero = b_.constant(b_.type(acc[0]), 0.0);
+    return b_.loop_carried(floor_div(lower, size), ceil_div(upper, size), 1, std::move(acc),
+                           [&](const IntExpr& number, const std::vector<Register>& all) {
+                             std::vector<Register> sums = b_.loop_carried(
+                                 max(lower, number * size), min(upper, number * size + size), 1,
+                                 std::vector<Register>(all.size(), zero),
+                                 [&](const IntExpr& iv, const std::vector<Register>& in) {
+                                   k[level] = iv;
+                                   return emit_reduction(position, rows, vectors, level + 1, k, in);
+                                 });
+                             for (size_t i = 0; i < sums.size(); ++i)
+                               sums[i] = b_.binary(sum_op(spec_), all[i], sums[i]);
+                             return sums;
+                           });
   }
 
   // Sums over the innermost loop of their own, which are scaled and added.

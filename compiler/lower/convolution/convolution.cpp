@@ -81,7 +81,8 @@ private:
             [=](const TilePosition& tile) {
               IntExpr end = floor_div(IntExpr(line.in - 1 + w.pad_low) - tile.row * w.stride, w.dilation) + 1;
               return min(runs, ceil_div(end, line.taps));
-            }};
+            },
+            line.summed};
   }
 
   // Filters are packed tap by tap.
