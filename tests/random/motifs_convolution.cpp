@@ -1,6 +1,8 @@
 // Motifs of convolutions of one to three dims, and of what stands around them in networks.
 #include "tests/random/motifs.h"
 
+#include <algorithm>
+
 namespace firn::test {
 namespace {
 
@@ -91,6 +93,67 @@ std::string transposed_conv(Growth& g) {
   return g.add("ConvTranspose", operands,
                {attribute_ints("strides", strides), attribute_ints("dilations", dilations),
                 attribute_ints("pads", both), attribute("group", groups)});
+}
+
+// An image that is longer along one of its dims than along the other, and a window that is long along that,
+// with padding at both ends.
+struct LongWindow {
+  Dims image, window, strides, dilations, pads;
+};
+
+LongWindow draw_long_window(Growth& g) {
+  int64_t spatial = g.random.pick({1, 1, 2}), along = g.random.between(0, spatial - 1);
+  LongWindow w;
+  w.image = {g.random.pick({1, 1, 2}), g.random.pick({1, 2, 4, 6, 8, 16, 17, 24})};
+  w.pads.resize(static_cast<size_t>(2 * spatial));
+  for (int64_t i = 0; i < spatial; ++i) {
+    bool is_long = i == along;
+    w.window.push_back(is_long ? g.random.pick({17, 18, 24, 31, 32, 33, 64, 100, 255, 300})
+                               : g.random.between(1, 3));
+    w.image.push_back(is_long ? g.random.between(1, 80) : g.random.between(1, 5));
+    w.strides.push_back(is_long ? g.random.pick({1, 1, 1, 2, 3, 7}) : 1);
+    w.dilations.push_back(is_long ? g.random.pick({1, 1, 1, 2}) : 1);
+    int64_t reach = (w.window.back() - 1) * w.dilations.back();
+    for (int64_t side : {i, spatial + i})
+      w.pads[static_cast<size_t>(side)] = g.random.chance(0.6) ? reach / 2 : g.random.between(0, reach);
+  }
+  return w;
+}
+
+std::string long_window(Growth& g) {
+  LongWindow w = draw_long_window(g);
+  const char* op = g.random.pick(
+      {"Conv", "Conv", "Conv", "Conv", "ConvInteger", "ConvTranspose", "MaxPool", "AveragePool"});
+  std::string kind = op;
+  bool is_pool = kind == "MaxPool" || kind == "AveragePool", is_integer = kind == "ConvInteger";
+  int64_t channels = w.image[1], groups = g.random.pick({int64_t{1}, int64_t{1}, channels, int64_t{2}});
+  if (channels % groups != 0) groups = 1;
+  for (size_t i = 0; i < w.window.size(); ++i) {
+    // Of pooling, no window is all padding.
+    if (is_pool)
+      for (size_t side : {i, w.window.size() + i}) w.pads[side] = std::min(w.pads[side], w.window[i] / 2);
+    if (is_pool) w.dilations[i] = 1;
+    int64_t reach = (w.window[i] - 1) * w.dilations[i],
+            room = w.image[2 + i] + w.pads[i] + w.pads[w.window.size() + i];
+    if (room < reach + 1 && kind != "ConvTranspose") return "";
+  }
+  std::vector<Message> attributes{attribute_ints("strides", w.strides), attribute_ints("pads", w.pads)};
+  std::string x = g.input(g.draw_literal(is_integer ? DType::U8 : g.draw_float(), w.image));
+  if (is_pool) {
+    attributes.push_back(attribute_ints("kernel_shape", w.window));
+    return g.add(kind, {x}, attributes);
+  }
+  attributes.push_back(attribute_ints("dilations", w.dilations));
+  attributes.push_back(attribute("group", groups));
+  int64_t filters = groups * g.random.pick({1, 1, 2, 5, 16, 33});
+  Dims filter{filters, channels / groups};
+  if (kind == "ConvTranspose") filter = {channels, filters / groups};
+  filter.insert(filter.end(), w.window.begin(), w.window.end());
+  int64_t work = 1;
+  for (int64_t extent : filter) work *= extent;
+  for (size_t i = 2; i < w.image.size(); ++i) work *= w.image[i];
+  if (work > 2000 * g.max_elements()) return "";
+  return g.add(kind, {x, g.weights(is_integer ? DType::I8 : g.dtype(x), filter)}, attributes);
 }
 
 std::string activation(Growth& g, const std::string& x) {
@@ -198,6 +261,7 @@ std::span<const Motif> convolution_motifs() {
       {"grouped_conv", 2, grouped_conv},
       {"depthwise", 3, depthwise},
       {"transposed_conv", 2, transposed_conv},
+      {"long_window", 2, long_window},
       {"residual_block", 2, residual_block},
       {"inverted_block", 2, inverted_block},
       {"conv_with_operand", 4, conv_with_operand},
