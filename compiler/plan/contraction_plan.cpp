@@ -36,6 +36,18 @@ bool fit_four_bits(Value constant) {
   return std::all_of(bytes.begin(), bytes.end(), [](int8_t byte) { return byte >= -8 && byte < 8; });
 }
 
+// Whether a few steps of a long line on, the scalar of a row is that of the row before it. Out of straight
+// code of several steps the compiler would keep it in a register for that, at the price of sums spilled.
+bool shares_scalars(const ConvolutionGeometry& g) {
+  constexpr int64_t kFewSteps = 4;
+  const PaddedLine* line = g.padded_line ? &*g.padded_line : nullptr;
+  const WindowDim& w = line ? line->window : g.window[g.tiled];
+  bool is_innermost = line ? g.groups == 1 && w.dilation == 1 : g.channel_level < g.window_level[g.tiled];
+  int64_t steps = w.stride * (line ? g.input.dim(1) : 1);
+  return is_innermost && w.size > kLongestStraightWindow && steps % w.dilation == 0 &&
+         steps / w.dilation < kFewSteps;
+}
+
 // A completed plan's tiling: what the plan says, and what follows from it.
 void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetInfo& target,
                 bool chooses) {
@@ -402,6 +414,7 @@ private:
     if ((is_matrix || is_copied) && !lacks.empty()) return lacks;
     *g = g->over(plan.image_copy);
     set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
+    plan.tiling.rolls_steps |= shares_scalars(*g);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
     if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
