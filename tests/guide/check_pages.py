@@ -42,6 +42,7 @@ def check_order(root):
 
 
 TABLES = [("cmake/FirnModel.cmake", r"^ +set\((?:single|multiple) ([A-Z_ \n]+)\)", "cmake/README.md"),
+          ("compiler/artifact/manifest.cpp", r'\b(?:value|raw|open|objects)\((?:.., )?"(\w+)"', "tools/README.md"),
           ("include/firn/abi.h", r"^ +(FIRN_STATUS_\w+) =", "include/firn/README.md"),
           ("tools/firn/command.h", r"^void add_(?!documents)(\w+)_command\(", "tools/README.md")]
 
@@ -56,6 +57,15 @@ def check_tables(root):
         for word in words:
             if f"`{word}" not in text:
                 yield f"{page}: says nothing of {word}"
+
+
+def check_opsets(root):
+    """One page says which opsets there are, as the loader knows them."""
+    newest = re.search(r"kMaxOpset = (\d+);", open(os.path.join(root, "compiler/frontend/onnx/load.h"), encoding="utf-8").read())[1]
+    for page in [*pages.PAGES, "CHANGELOG.md"]:
+        for told in re.findall(r"opsets 1 to (\d+)", open(os.path.join(root, page), encoding="utf-8").read()):
+            if told != newest:
+                yield f"{page}: says opsets 1 to {told}, and the newest is {newest}"
 
 
 def check_blocks(root, tested):
@@ -77,7 +87,7 @@ def check_blocks(root, tested):
 
 def main():
     root, tested = sys.argv[1], set(sys.argv[2:])
-    problems = [*check_blocks(root, tested), *check_order(root), *check_tables(root)]
+    problems = [*check_blocks(root, tested), *check_order(root), *check_tables(root), *check_opsets(root)]
     for page in pages.PAGES:
         problems += check_links(root, page)
     print("\n".join(problems) or f"{len(pages.PAGES)} pages, {len(tested)} examples")
