@@ -1,6 +1,7 @@
 // Importers of activation functions and of softmax and its kin. Those that targets have kernels for become
 // composites.
 #include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/early_operator.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -83,6 +84,11 @@ void import_thresholded_relu(NodeContext& node) {
   Value x = node.input(0);
   Value above = node.compare("gt", x, node.scalar(x.dtype(), node.float_attribute("alpha", 1)));
   node.set_output(0, node.select(above, x, node.scalar(x.dtype(), 0)));
+}
+
+void import_early_thresholded_relu(NodeContext& node) {
+  warn_early(node, 10);
+  import_thresholded_relu(node);
 }
 
 void import_hard_sigmoid(NodeContext& node) {
@@ -239,6 +245,8 @@ const OperatorRow kRows[] = {
     {"", "Swish", 24, kLatest, 1, 1, 1, 1, "float", import_swish, "x * sigmoid(alpha * x)",
      NarrowFloats::Widened},
     {"", "Tanh", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Tanh>, "hyperbolic tangent"},
+    {"", "ThresholdedRelu", 1, 9, 1, 1, 1, 1, "float", import_early_thresholded_relu,
+     "the same before ONNX has it; with a warning"},
     {"", "ThresholdedRelu", 10, kLatest, 1, 1, 1, 1, "float", import_thresholded_relu,
      "x above alpha, 0 elsewhere"},
 };

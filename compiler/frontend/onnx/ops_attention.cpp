@@ -89,9 +89,11 @@ Value distances(NodeContext& node, const Heads& heads) {
   return node.binary(Opcode::Subtract, rows, columns);
 }
 
-// The mask input with its last dim as long as the keys: what is missing is masked.
+// The mask input, bools or what is added to scores, with its last dim as long as the keys: what is missing is
+// masked.
 Value padded_mask(NodeContext& node, const Heads& heads) {
   Value mask = node.input(3);
+  if (mask.dtype() != DType::Bool) mask = node.convert(mask, heads.q.dtype());
   const Dim kv = heads.k.type().dims[2];
   if (!node.check(mask.rank() >= 1 && mask.rank() <= 4,
                   node.input_label(3) + " is " + mask.type().to_string() + ", wants rank 1 to 4"))
@@ -133,7 +135,7 @@ Value attention_bias(NodeContext& node, const Heads& heads) {
     if (mask.dtype() == DType::Bool)
       also(mask);
     else
-      bias = node.convert(mask, dtype);
+      bias = mask;
   }
   if (!allowed) return bias;
   Value masked = node.scalar(dtype, -kInfinity);
@@ -200,7 +202,7 @@ void import_attention(NodeContext& node) {
 constexpr const char* kContrib = "com.microsoft";
 
 const OperatorRow kRows[] = {
-    {"", "Attention", 23, kLatest, 3, 7, 1, 4, "T=float T V=float float|bool T V i64", import_attention,
+    {"", "Attention", 23, kLatest, 3, 7, 1, 4, "T=float T V=float num|bool T V i64", import_attention,
      "scaled dot-product attention with masks, caches and grouped heads"},
     {"", "CausalConvWithState", 27, kLatest, 2, 4, 2, 2, "T=float T", import_causal_conv_with_state,
      "depthwise causal convolution that continues from a state"},

@@ -138,13 +138,19 @@ struct ScanForm {
   Values state, inputs;
   std::vector<int> axes; // of inputs
   Ints input_directions, output_directions, output_axes;
+  Value length; // how many of the steps count, an i64 scalar; null: all
 };
 
-// The element of a scan input that one step sees.
-Value scan_element(NodeContext& node, Value input, int axis, bool backward, Value step) {
-  if (backward) {
-    Value last = node.binary(Opcode::Subtract, node.dim_size(input, axis), node.scalar_int(DType::I64, 1));
-    step = node.binary(Opcode::Subtract, last, step);
+// The element of a scan input that one step sees; of steps that do not count, one that another sees.
+Value scan_element(NodeContext& node, const ScanForm& scan, size_t which, Value step) {
+  Value input = scan.inputs[which];
+  int axis = scan.axes[which];
+  bool backward = scan.input_directions[which] != 0;
+  Value one = node.scalar_int(DType::I64, 1);
+  if (backward || scan.length) {
+    Value last = node.binary(Opcode::Subtract, scan.length ? scan.length : node.dim_size(input, axis), one);
+    if (backward) step = node.binary(Opcode::Subtract, last, step);
+    if (scan.length) step = larger(node, smaller(node, step, last), node.scalar_int(DType::I64, 0));
   }
   if (!input.type().is_static()) return node.op(Opcode::Gather, {input, step}, {{"axis", int64_t{axis}}});
   Values operands{input};
@@ -167,6 +173,15 @@ Value place_rows(NodeContext& node, Value rows, bool backward, int64_t axis_attr
   for (int i = 1; i < rows.rank(); ++i) permutation.push_back(i);
   permutation.insert(permutation.begin() + *axis, 0);
   return node.transpose(rows, std::move(permutation));
+}
+
+// What a step leaves behind: where it does not count, the state it found and rows of zeros.
+void leave_out(NodeContext& node, Value counts, const Values& state, Values& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    Value& result = results[i];
+    if (!result || !node.check(!is_container(result), "its body gives what is no tensor")) return;
+    result = node.select(counts, result, i < state.size() ? state[i] : node.splat_like(result, 0));
+  }
 }
 
 // How many steps all scan inputs have, which a run may have to find.
@@ -206,9 +221,7 @@ std::optional<Values> scan(NodeContext& node, ScanForm scan) {
       return std::nullopt;
   form.body = [&](Value step, Value, const Values& state) -> std::optional<Step> {
     Values arguments = state;
-    for (size_t i = 0; i < scan.inputs.size(); ++i)
-      arguments.push_back(
-          scan_element(node, scan.inputs[i], scan.axes[i], scan.input_directions[i] != 0, step));
+    for (size_t i = 0; i < scan.inputs.size(); ++i) arguments.push_back(scan_element(node, scan, i, step));
     for (Value argument : arguments)
       if (!argument) return std::nullopt;
     auto results = node.import_subgraph(*scan.graph, arguments);
@@ -216,6 +229,8 @@ std::optional<Values> scan(NodeContext& node, ScanForm scan) {
     for (size_t i = 0; i < state.size(); ++i) // which keeps its shape
       if (Value& next = (*results)[i]; next && next.type().is_tensor() && state[i].type().is_tensor())
         next = with_extents(node, next, state[i].type().dims);
+    if (scan.length) leave_out(node, node.compare("lt", step, scan.length), state, *results);
+    if (node.failed()) return std::nullopt;
     return Step{
         {}, {results->begin(), results->begin() + states}, {results->begin() + states, results->end()}};
   };
@@ -265,9 +280,21 @@ void import_scan(NodeContext& node) {
   if (outputs) set_outputs(node, *outputs);
 }
 
+// How many of the steps count for entry `entry` of the batch.
+Value entry_length(NodeContext& node, Value lengths, int64_t entry, Value input) {
+  Value length = node.squeeze(node.slice_dim(lengths, 0, entry, entry + 1), 0);
+  Value steps = node.dim_size(input, 1);
+  auto known = node.constant_ints(length), most = node.constant_ints(steps);
+  if (!length || (known && most &&
+                  !node.check((*known)[0] >= 0 && (*known)[0] <= (*most)[0],
+                              node.input_label(0) + " holds " + std::to_string((*known)[0]) + ", there are " +
+                                  std::to_string((*most)[0]) + " steps")))
+    return {};
+  return within_bounds(node, node.scalar_int(DType::I64, 0), length, steps);
+}
+
 // Opset 8: everything has a batch dim in front, and each entry is scanned by itself along dim 1.
 void import_scan_8(NodeContext& node) {
-  if (node.has_input(0)) return node.fail_unsupported("sequence_lens is not supported");
   ScanForm whole;
   if (!read_scan(node, 1, whole)) return;
   std::optional<int64_t> batch;
@@ -284,6 +311,9 @@ void import_scan_8(NodeContext& node) {
   if (!node.check(batch && *batch >= 1 && *batch <= kMaxUnrolled,
                   "wants a batch from 1 to " + std::to_string(kMaxUnrolled)))
     return;
+  Value lengths;
+  if (node.has_input(0)) lengths = node.convert(input_with_extents(node, 0, {Dim(*batch)}), DType::I64);
+  if (node.failed()) return;
   std::vector<Values> entries; // by output
   for (int64_t b = 0; b < *batch; ++b) {
     ScanForm one = whole;
@@ -293,6 +323,8 @@ void import_scan_8(NodeContext& node) {
         if (!value) return;
       }
     one.axes.assign(one.inputs.size(), 0);
+    if (lengths) one.length = entry_length(node, lengths, b, whole.inputs[0]);
+    if (node.failed()) return;
     auto outputs = scan(node, one);
     if (!outputs) return;
     entries.resize(outputs->size());

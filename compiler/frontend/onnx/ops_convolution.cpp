@@ -69,8 +69,10 @@ std::optional<Filtered> read_filter(NodeContext& node, Value x, int input, Value
   const IntExpr first = read.w ? read.w.type().dims[0].extent : IntExpr(0);
   read.w = with_dim(node, read.w, 0, floor_div(first, read.groups) * read.groups);
   if (!read.x || !read.w) return std::nullopt;
-  for (const Dim& dim : read.w.type().dims)
-    if (!node.check(dim.extent.upper_bound() > 0, read.name + " is an empty filter")) return std::nullopt;
+  for (int i = 2; i < read.w.rank(); ++i)
+    if (!node.check(read.w.type().dims[static_cast<size_t>(i)].extent.upper_bound() > 0,
+                    read.name + " is an empty filter"))
+      return std::nullopt;
   const std::vector<Dim>&from = read.x.type().dims, &by = read.w.type().dims;
   bool fits = from[1].extent == by[static_cast<size_t>(axis)].extent * each &&
               floor_div(by[0].extent, read.groups) * read.groups == by[0].extent;

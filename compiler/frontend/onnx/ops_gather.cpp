@@ -53,11 +53,21 @@ void import_gather_elements(NodeContext& node) {
   node.set_output(0, with_extents(node, y, node.input(1).type().dims));
 }
 
+// What coordinates of no dims name: all that lies behind the batch dims, once for each of them.
+Value gather_wholes(NodeContext& node, Value x, Value indices, int64_t batch) {
+  std::vector<Dim> dims(indices.type().dims.begin(), indices.type().dims.end() - 1), aligned = dims;
+  std::fill(aligned.begin() + batch, aligned.end(), Dim(1));
+  for (int64_t i = batch; i < x.rank(); ++i)
+    for (std::vector<Dim>* each : {&dims, &aligned}) each->push_back(x.type().dims[at(i)]);
+  return node.broadcast_to(node.reshape(x, aligned), dims);
+}
+
 void import_gather_nd(NodeContext& node) {
   int64_t batch = node.int_attribute("batch_dims", 0);
   if (node.failed()) return;
   Value x = node.input(0), indices = node.input(1);
-  if (!node.check(batch >= 0 && batch < indices.rank() && batch < std::max(1, x.rank()),
+  bool is_whole = indices.rank() > 0 && indices.type().dims.back() == Dim(0);
+  if (!node.check(batch >= 0 && batch < indices.rank() && batch < std::max(1, x.rank() + (is_whole ? 1 : 0)),
                   "batch_dims " + std::to_string(batch) + " is out of range"))
     return;
   for (int i = 0; i < batch; ++i) {
@@ -67,7 +77,8 @@ void import_gather_nd(NodeContext& node) {
                                          indices.type().to_string() + " differ"))
       return;
   }
-  node.set_output(0, node.op(Opcode::GatherND, {x, indices}, {{"batch_dims", batch}}));
+  node.set_output(0, is_whole ? gather_wholes(node, x, indices, batch)
+                              : node.op(Opcode::GatherND, {x, indices}, {{"batch_dims", batch}}));
 }
 
 // The graph op's word for ONNX's `reduction`.
@@ -77,8 +88,8 @@ Word reduction_word(NodeContext& node) {
 }
 
 // Sums and products of narrow floats are rounded when all updates are in.
-Value scatter(NodeContext& node, Opcode opcode, Value indices, Value updates, Attributes attributes) {
-  Value x = node.input(0);
+Value scatter(NodeContext& node, Opcode opcode, Value x, Value indices, Value updates,
+              Attributes attributes) {
   Word reduction = reduction_word(node);
   bool accumulates = reduction.text == "add" || reduction.text == "multiply";
   attributes.set("reduction", reduction);
@@ -94,7 +105,7 @@ void import_scatter_elements(NodeContext& node) {
   Value indices = axis ? element_indices(node, node.input(1), *axis) : Value{};
   if (!indices) return;
   Value updates = input_with_extents(node, 2, indices.type().dims);
-  node.set_output(0, scatter(node, Opcode::ScatterElements, indices, updates, {{"axis", int64_t{*axis}}}));
+  node.set_output(0, scatter(node, Opcode::ScatterElements, x, indices, updates, {{"axis", int64_t{*axis}}}));
 }
 
 void import_scatter_nd(NodeContext& node) {
@@ -102,14 +113,19 @@ void import_scatter_nd(NodeContext& node) {
   if (!node.check_rank_at_least(1, 1)) return;
   auto depth = node.static_dim(1, indices.rank() - 1);
   if (!depth) return;
-  if (!node.check(*depth >= 1 && *depth <= x.rank(), node.input_label(1) + " is " +
-                                                         indices.type().to_string() + ", too deep for " +
-                                                         x.type().to_string()))
+  if (!node.check(*depth <= x.rank(), node.input_label(1) + " is " + indices.type().to_string() +
+                                          ", too deep for " + x.type().to_string()))
     return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
   Value updates = input_with_extents(node, 2, wanted);
-  node.set_output(0, scatter(node, Opcode::ScatterND, indices, updates, {}));
+  if (*depth > 0) return node.set_output(0, scatter(node, Opcode::ScatterND, x, indices, updates, {}));
+  // Coordinates of no dims name the whole tensor, which is the only slice of one with a dim in front.
+  std::vector<Dim> zeros(indices.type().dims.begin(), indices.type().dims.end() - 1);
+  zeros.emplace_back(1);
+  Value whole =
+      scatter(node, Opcode::ScatterND, node.unsqueeze(x, 0), node.splat(DType::I64, zeros, 0), updates, {});
+  node.set_output(0, node.reshape(whole, x.type().dims));
 }
 
 // Writes rows of the update at write_indices[batch] along the sequence axis, around the end if circular.

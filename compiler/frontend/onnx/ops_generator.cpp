@@ -5,9 +5,12 @@
 #include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
+#include "compiler/frontend/onnx/tensor_data.h"
 #include "compiler/support/int_expr_values.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace firn::onnx {
 
@@ -52,24 +55,29 @@ void import_constant_of_shape(NodeContext& node) {
   node.set_output(0, node.broadcast_to(node.constant(Literal::reshaped(value, {})), *dims));
 }
 
-// The values of a range of constants, in the arithmetic of their dtype.
-LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal& limit,
-                          const Literal& delta) {
-  constexpr double kMax = 4194304; // elements; real ranges are positions and frequencies
-  double count = 0;
-  if (is_integer(start.dtype())) {
-    int64_t first = start.get_int(0), last = limit.get_int(0), step = delta.get_int(0);
-    if (step == 0) return node.fail("delta is 0"), nullptr;
-    count = std::ceil((static_cast<double>(last) - static_cast<double>(first)) / static_cast<double>(step));
-  } else {
-    if (delta.get_double(0) == 0) return node.fail("delta is 0"), nullptr;
-    count = std::ceil((limit.get_double(0) - start.get_double(0)) / delta.get_double(0));
+// How many numbers there are from start to limit, all of them constants, as a double, which may be beyond any
+// integer. Nothing after a failure.
+std::optional<double> constant_count(NodeContext& node, const Literal& start, const Literal& limit,
+                                     const Literal& delta) {
+  if (!node.check(delta.get_double(0) != 0, "delta is 0")) return std::nullopt;
+  if (!is_integer(start.dtype())) {
+    double count = std::ceil((limit.get_double(0) - start.get_double(0)) / delta.get_double(0));
+    return std::max(count, 0.0); // a NaN stays
   }
-  if (!(count <= kMax))
-    return node.fail("the range has " + std::to_string(count) + " elements, more than Firn can hold"),
-           nullptr;
-  auto literal = std::make_shared<Literal>(start.dtype(), Ints{static_cast<int64_t>(std::max(count, 0.0))});
-  for (int64_t i = 0; i < literal->num_elements(); ++i) {
+  // As distances of 64 bits without a sign, which hold those between any two.
+  auto first = static_cast<uint64_t>(start.get_int(0)), last = static_cast<uint64_t>(limit.get_int(0)),
+       step = static_cast<uint64_t>(delta.get_int(0));
+  bool falls = is_signed(start.dtype()) && delta.get_int(0) < 0;
+  bool is_ahead = is_signed(start.dtype()) ? limit.get_int(0) > start.get_int(0) : last > first;
+  if (first == last || is_ahead == falls) return 0;
+  uint64_t distance = falls ? first - last : last - first;
+  if (falls) step = 0 - step;
+  return static_cast<double>(distance / step + (distance % step != 0 ? 1 : 0));
+}
+
+LiteralRef stored_range(const Literal& start, const Literal& delta, int64_t count) {
+  auto literal = std::make_shared<Literal>(start.dtype(), Ints{count});
+  for (int64_t i = 0; i < count; ++i) {
     if (is_integer(start.dtype()))
       literal->set_int(
           i, static_cast<int64_t>(static_cast<uint64_t>(start.get_int(0)) +
@@ -78,6 +86,28 @@ LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal
       literal->set_double(i, start.get_double(0) + static_cast<double>(i) * delta.get_double(0));
   }
   return literal;
+}
+
+// A range of constants, in f64 or the arithmetic of integers. Real ranges are positions and frequencies, and
+// are stored; larger ones are computed where they are read.
+Value constant_range(NodeContext& node, const Literal& start, const Literal& limit, const Literal& delta) {
+  constexpr int64_t kMaxStored = 4194304;
+  auto found = constant_count(node, start, limit, delta);
+  if (!found) return {};
+  if (!(*found <= static_cast<double>(kMaxElements))) {
+    char count[400];
+    std::snprintf(count, sizeof count, "%.0f", *found);
+    return node.fail("the range has " + std::string(count) + " elements, more than Firn can hold"), Value{};
+  }
+  auto count = static_cast<int64_t>(*found);
+  if (count <= kMaxStored) return node.constant(stored_range(start, delta, count));
+  DType dtype = start.dtype(), work = is_integer(dtype) ? dtype : DType::F64;
+  auto scalar = [&](const Literal& literal) {
+    return is_integer(dtype) ? node.scalar_int(work, literal.get_int(0))
+                             : node.scalar(work, literal.get_double(0));
+  };
+  Value index = node.iota(work, {Dim(count)}, 0);
+  return node.convert(add(node, multiply(node, index, scalar(delta)), scalar(start)), dtype);
 }
 
 // How many numbers there are from start to limit, by what a run computes; below 0 where that has no answer.
@@ -128,8 +158,7 @@ void import_range(NodeContext& node) {
     if (!node.check_scalar(i)) return;
   LiteralRef start = node.constant(node.input(0)), limit = node.constant(node.input(1)),
              delta = node.constant(node.input(2));
-  if (start && limit && delta)
-    return node.set_output(0, node.constant(constant_range(node, *start, *limit, *delta)));
+  if (start && limit && delta) return node.set_output(0, constant_range(node, *start, *limit, *delta));
   auto from = node.known_ints(node.input(0)), to = node.known_ints(node.input(1));
   auto by = node.known_ints(node.input(2));
   bool falls = by && (*by)[0].upper_bound() < 0, rises = by && (*by)[0].lower_bound() > 0;

@@ -1,5 +1,6 @@
 // Importers of batch, layer, instance, group and other normalisations.
 #include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/early_operator.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -43,8 +44,7 @@ Value product(NodeContext& node, Value lhs, Value rhs) {
 }
 
 // The inputs from `first` on as vectors [C] (or, before opset 9 with spatial = 0, [C,D1,...]) shaped for x.
-std::optional<Values> batch_norm_parameters(NodeContext& node, bool spatial, DType work) {
-  Value x = node.input(0);
+std::optional<Values> batch_norm_parameters(NodeContext& node, Value x, bool spatial, DType work) {
   Values parameters;
   for (int i = 1; i < 5; ++i) {
     Value parameter = spatial ? input_with_extents(node, i, {x.type().dims[1]}) : node.input(i);
@@ -70,8 +70,9 @@ AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, V
 }
 
 void import_batch_normalization(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 1)) return;
   Value x = node.input(0);
-  if (!node.check_rank_at_least(0, 2)) return;
+  if (x.rank() == 1) x = node.unsqueeze(x, 1); // a batch of one channel
   bool training = node.opset() >= 14 && node.flag_attribute("training_mode", false);
   bool spatial = node.opset() >= 9 || node.flag_attribute("spatial", true);
   if (!training && node.num_outputs() > 1) {
@@ -81,7 +82,7 @@ void import_batch_normalization(NodeContext& node) {
   }
   double epsilon = epsilon_attribute(node), momentum = node.float_attribute("momentum", 0.9f);
   DType work = bit_width(x.dtype()) < 32 ? DType::F32 : x.dtype();
-  auto parameters = batch_norm_parameters(node, spatial, work);
+  auto parameters = batch_norm_parameters(node, x, spatial, work);
   if (!parameters) return;
   const Values& p = *parameters;
   Value wide = node.convert(x, work), mean = p[2], variance = p[3];
@@ -93,8 +94,8 @@ void import_batch_normalization(NodeContext& node) {
     variance = mean_over(node, product(node, centered, centered), dims);
   }
   AffineNorm norm = affine_norm(node, p[0], p[1], mean, variance, epsilon);
-  node.set_output(
-      0, node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype()));
+  Value y = node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype());
+  node.set_output(0, node.reshape(y, node.input(0).type().dims));
   // Running statistics: momentum * old + (1 - momentum) * those of the batch.
   for (int i = 1; training && i < 3; ++i) {
     if (!node.wants_output(i)) continue;
@@ -121,7 +122,7 @@ void import_group_normalization(NodeContext& node) {
   Value x = node.input(0);
   int64_t groups = node.required_int("num_groups");
   double epsilon = epsilon_attribute(node);
-  if (node.failed() || !node.check_rank_at_least(0, 3)) return;
+  if (node.failed() || !node.check_rank_at_least(0, 2)) return;
   auto channels = node.static_dim(0, 1);
   if (!channels || !node.check(groups > 0 && *channels % groups == 0,
                                "attribute num_groups is " + std::to_string(groups) +
@@ -156,6 +157,11 @@ void import_layer_normalization(NodeContext& node) {
       node.set_output(i, i == 0 ? norm->result() : node.convert(norm->result(i), *stash));
 }
 
+void import_early_layer_normalization(NodeContext& node) {
+  warn_early(node, 17);
+  import_layer_normalization(node);
+}
+
 void import_rms_normalization(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
@@ -167,16 +173,30 @@ void import_rms_normalization(NodeContext& node) {
   node.set_output(0, make_rms_norm(builder, x, scale, *axis, epsilon, computed_dtype(*stash)));
 }
 
-// (x - mean) / (deviation + 1e-9) over the axes
-void import_mean_variance_normalization(NodeContext& node) {
+// (x - mean) / (deviation + 1e-9) over the axes; x - mean alone where it is not to be scaled
+void normalize_over(NodeContext& node, const Ints& axes, bool scales) {
   Value x = node.input(0);
-  auto dims = node.axes(node.ints_attribute("axes", {0, 2, 3}), x.rank());
+  auto dims = node.axes(axes, x.rank());
   if (!dims) return;
   Value centered = node.binary(Opcode::Subtract, x, mean_over(node, x, *dims));
+  if (!scales) return node.set_output(0, centered);
   Value deviation = node.unary(Opcode::Sqrt, mean_over(node, product(node, centered, centered), *dims));
   if (!deviation) return;
   Value divisor = node.binary(Opcode::Add, deviation, node.scalar(x.dtype(), 1e-9));
   node.set_output(0, node.binary(Opcode::Divide, centered, divisor));
+}
+
+void import_mean_variance_normalization(NodeContext& node) {
+  normalize_over(node, node.ints_attribute("axes", {0, 2, 3}), /*scales=*/true);
+}
+
+// Of images, with attributes of its own.
+void import_early_mean_variance_normalization(NodeContext& node) {
+  warn_early(node, 9);
+  if (!node.check_rank(0, 4)) return;
+  bool across = node.flag_attribute("across_channels", false);
+  normalize_over(node, across ? Ints{0, 1, 2, 3} : Ints{0, 2, 3},
+                 node.flag_attribute("normalize_variance", true));
 }
 
 // x / its p-norm along the axis; 0 where the norm is 0
@@ -202,10 +222,14 @@ const OperatorRow kRows[] = {
      "normalisation over groups of channels"},
     {"", "InstanceNormalization", 1, kLatest, 3, 3, 1, 1, "T=float T", import_instance_normalization,
      "normalisation over the spatial dims of each channel"},
+    {"", "LayerNormalization", 1, 16, 2, 3, 1, 3, "float", import_early_layer_normalization,
+     "the same before ONNX has it; with a warning"},
     {"", "LayerNormalization", 17, kLatest, 2, 3, 1, 3, "float", import_layer_normalization,
      "normalisation over the dims from an axis on"},
     {"", "LpNormalization", 1, kLatest, 1, 1, 1, 1, "float", import_lp_normalization,
      "division by the 1- or 2-norm along an axis", NarrowFloats::Widened},
+    {"", "MeanVarianceNormalization", 1, 8, 1, 1, 1, 1, "float", import_early_mean_variance_normalization,
+     "the same of images before ONNX has it; with a warning", NarrowFloats::Widened},
     {"", "MeanVarianceNormalization", 9, kLatest, 1, 1, 1, 1, "float", import_mean_variance_normalization,
      "zero mean and unit variance over axes", NarrowFloats::Widened},
     {"", "RMSNormalization", 23, kLatest, 2, 2, 1, 1, "float", import_rms_normalization,

@@ -262,12 +262,17 @@ void import_matmul_integer(NodeContext& node) {
   node.set_output(0, centered_product(node, node.input(0), node.input(2), node.input(1), node.input(3)));
 }
 
-void import_qlinear_conv(NodeContext& node) {
+// Channels of x and y lie behind the batch, or last.
+void qlinear_conv(NodeContext& node, bool channels_last) {
   int rank = node.input(0).rank();
   for (int i : {1, 2, 6, 7})
     if (!node.check_scalar(i)) return;
   if (!node.check_rank_at_least(0, 3)) return;
-  Value x = centered(node, node.input(0), node.reshape_to(node.input(2), {}));
+  Ints to_front{0, rank - 1}, to_back{0};
+  for (int64_t i = 1; i + 1 < rank; ++i) to_front.push_back(i), to_back.push_back(i + 1);
+  to_back.push_back(1);
+  Value x = channels_last ? node.transpose(node.input(0), to_front) : node.input(0);
+  x = centered(node, x, node.reshape_to(node.input(2), {}));
   Value w = centered(node, node.input(3), by_filter(node, node.input(5), rank));
   Value sum = convolve(node, x, 0, w, 3);
   if (!sum) return;
@@ -278,8 +283,16 @@ void import_qlinear_conv(NodeContext& node) {
   Value x_scale = node.reshape_to(node.input(1), {}), y_scale = node.reshape_to(node.input(6), {});
   Value y_zero_point = node.reshape_to(node.input(7), {});
   if (node.failed()) return;
-  node.set_output(
-      0, requantize(node, sum, x_scale, by_channel(node, node.input(4), rank), y_scale, y_zero_point));
+  Value y = requantize(node, sum, x_scale, by_channel(node, node.input(4), rank), y_scale, y_zero_point);
+  node.set_output(0, channels_last ? node.transpose(y, to_back) : y);
+}
+
+void import_qlinear_conv(NodeContext& node) {
+  qlinear_conv(node, /*channels_last=*/false);
+}
+
+void import_contrib_qlinear_conv(NodeContext& node) {
+  qlinear_conv(node, node.flag_attribute("channels_last", false));
 }
 
 void import_conv_integer(NodeContext& node) {
@@ -302,6 +315,8 @@ const OperatorRow kRows[] = {
      "matrix product of integers to i32"},
     {"", "QLinearConv", 10, kLatest, 8, 9, 1, 1, "T=int f32 T W=int f32 W f32 int i32", import_qlinear_conv,
      "convolution of quantised tensors"},
+    {"com.microsoft", "QLinearConv", 1, kLatest, 8, 9, 1, 1, "T=int f32 T W=int f32 W f32 int i32",
+     import_contrib_qlinear_conv, "convolution of quantised tensors, perhaps with channels last"},
     {"", "QLinearMatMul", 10, kLatest, 8, 8, 1, 1, "A=num S=float A B=num S B S num", import_qlinear_matmul,
      "matrix product of quantised tensors"},
     {"", "QuantizeLinear", 10, kLatest, 2, 3, 1, 1, "num num num", import_quantize,
