@@ -3,7 +3,7 @@
 
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
-#include "compiler/plan/cost_model.h"
+#include "compiler/driver/predicted_time.h"
 
 #include <thread>
 
@@ -43,11 +43,7 @@ public:
 
   Expected<double> predicted_cycles(const quantize::Sample& sample) override {
     if (Result ready = compile(sample, sample.tensors); !ready) return ready.error();
-    double cycles = 0;
-    int64_t weights = compilation_->program.weight_bytes;
-    for (const auto& instruction : compilation_->module->main().body().instructions())
-      cycles += plan::predicted_cycles(*instruction, compilation_->target, weights);
-    return cycles;
+    return driver::predicted_cycles(*compilation_);
   }
 
 private:

@@ -64,6 +64,46 @@ Result copy(const std::string& from, const std::string& to, OutputSet& outputs) 
   return outputs.write(to, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+// How models are compiled to be run here: for the CPU that the quantised one is for, or, where this machine
+// does not run its code, for this one.
+Expected<CompileOptions> options_here(const CompileOptions& asked) {
+  if (!asked.cpus.empty()) {
+    Result runs = check_runs_here(asked);
+    return runs ? Expected<CompileOptions>(asked) : runs.error();
+  }
+  if (Result known = check_target(asked); !known) return known.error();
+  CompileOptions here = asked;
+  if (check_runs_here(asked)) return here;
+  here.triple.clear(), here.features.clear(), here.schedule_db.clear();
+  here.cpu = "native";
+  return here;
+}
+
+// A model that runs here and whose time is predicted for another machine.
+class PredictedElsewhere final : public quantize::Executable {
+public:
+  PredictedElsewhere(std::unique_ptr<quantize::Executable> here, std::unique_ptr<quantize::Executable> there)
+      : here_(std::move(here)), there_(std::move(there)) {}
+  Result run(const std::vector<quantize::Run>& runs, const Take& take) override {
+    return here_->run(runs, take);
+  }
+  Expected<double> predicted_cycles(const quantize::Sample& sample) override {
+    return there_->predicted_cycles(sample);
+  }
+
+private:
+  std::unique_ptr<quantize::Executable> here_, there_;
+};
+
+// "x86-64-v3 (the default)".
+std::string machine_name(const CompileOptions& options) {
+  std::string names;
+  for (const std::string& cpu : options.cpus) names += (names.empty() ? "" : ", ") + cpu;
+  if (!names.empty()) return names;
+  auto target = find_target(options.triple, options.cpu, options.features);
+  return (target ? target->display_name() : options.cpu) + (options.cpu.empty() ? " (the default)" : "");
+}
+
 } // namespace
 
 std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics) {
@@ -71,7 +111,8 @@ std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, Dia
   const std::string& model = options.compile.model;
   auto facts = onnx::inspect_onnx(model);
   if (!facts) return failed(facts.error());
-  if (Result runs = check_runs_here(options.compile); !runs) return failed(runs.error());
+  auto here = options_here(options.compile);
+  if (!here) return failed(here.error());
   if (Result usable = check_initializers(*facts, options.compile.import); !usable)
     return failed(usable.error());
   std::string output = options.output.empty() ? replace_extension(model, ".int8.onnx") : options.output;
@@ -86,11 +127,15 @@ std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, Dia
   quantize::Engine engine = [&](const std::string& path) -> Expected<std::unique_ptr<quantize::Executable>> {
     auto read = onnx::inspect_onnx(path);
     if (!read) return read.error();
-    CompileOptions compile = options.compile;
-    compile.model = path;
-    return compiled_model(std::move(compile), std::move(*read), external_files);
+    CompileOptions runs = *here, compile = options.compile;
+    runs.model = compile.model = path;
+    auto executable = compiled_model(std::move(runs), *read, external_files);
+    if (here->cpu == compile.cpu) return executable;
+    return std::make_unique<PredictedElsewhere>(
+        std::move(executable), compiled_model(std::move(compile), std::move(*read), external_files));
   };
   quantize::Options asked = options.quantize;
+  asked.machine = machine_name(options.compile);
   for (const auto& [past, present] : options.compile.import.states) asked.states.insert(past);
   const std::string made = folder->path() + "/quantised.onnx";
   auto report = quantize::quantize(model, made, folder->path(), *samples, asked, engine, options.progress);
@@ -108,6 +153,7 @@ std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, Dia
       return failed(announced.error());
   if (Result placed = outputs.commit(); !placed) return failed(placed.error());
   QuantizedModel quantised;
+  if (!report->is_faster()) quantised.warnings.push_back(quantize::not_faster_text(*report));
   if (report->misses_budget()) quantised.warnings.push_back(quantize::missed_budget_text(*report));
   return quantised;
 }

@@ -21,6 +21,7 @@ LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& p
   row.local_error = planned.local_error;
   row.harm = std::sqrt(planned.harm);
   row.has_harm = has_harm;
+  row.gain = planned.gain;
   for (const std::string& name : planned.activations)
     row.rules += (row.rules.empty() ? "" : ", ") + std::string(rule_name(plan.tensors.at(name).rule));
   if (planned.layer.kind == Layer::Kind::Lookup) row.rules = "a scale for each row";

@@ -22,6 +22,8 @@ enum class Precision : uint8_t { Narrow, Wide, Float };
 struct Options {
   ActivationType activations = ActivationType::U8;
   std::optional<double> budget;  // largest relative error of the outputs; none: all that can be is quantised
+  bool size = false;             // bytes count more than time: layers that gain no time are quantised too
+  std::string machine;           // the one that times are predicted for, as messages call it
   std::vector<std::string> keep; // names of nodes that stay as they are
   std::set<std::string> states;  // inputs that may be one constant, as runs start from one value
 };

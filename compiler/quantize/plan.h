@@ -14,6 +14,7 @@ struct PlannedLayer {
   std::optional<QuantizedWeight> weight;
   std::vector<float> correction; // what is added to the bias, by output channel; empty: nothing
   double local_error = 0;        // of its output where all before it is exact, relative
+  std::optional<double> gain;    // predicted cycles of a run that it saves; none: nobody asked
   double harm = 0;               // squared relative error of the model's outputs where it alone is quantised
 };
 

@@ -3,6 +3,7 @@
 
 #include "compiler/quantize/choose.h"
 #include "compiler/quantize/describe.h"
+#include "compiler/quantize/gains.h"
 #include "compiler/quantize/prepare.h"
 #include "compiler/quantize/smooth.h"
 #include "compiler/quantize/weights.h"
@@ -133,38 +134,6 @@ Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, 
   return Calibrated{std::move(model), std::move(*calibration), std::move(*layers), std::move(outputs)};
 }
 
-// What the cost model says of one run of the model with this plan.
-Expected<double> predict(const Model& model, const Plan& plan, const Sample& sample, const Engine& engine,
-                         const std::string& path) {
-  if (Result written = quantized_model(model, plan).write(path); !written) return written.error();
-  return predicted_cycles(path, sample, engine);
-}
-
-// Images of few channels do not fill the products of integers that CPUs have: convolutions of inputs stay in
-// floats where that is faster.
-Result keep_fast_inputs(const Model& model, Plan& plan, const Sample& sample, const Engine& engine,
-                        const std::string& path) {
-  std::set<std::string> inputs;
-  for (const auto& input : model.graph().input()) inputs.insert(input.name());
-  constexpr int64_t kStepsOfProducts = 4;
-  for (PlannedLayer& planned : plan.layers) {
-    if (planned.layer.kind != Layer::Kind::Convolution || planned.precision == Precision::Float ||
-        !inputs.count(planned.activations[0]) || planned.weight->integers->dims()[1] >= kStepsOfProducts)
-      continue;
-    auto narrow = predict(model, plan, sample, engine, path);
-    if (!narrow) return narrow.error();
-    const Precision before = planned.precision;
-    planned.precision = Precision::Float;
-    auto wide = predict(model, plan, sample, engine, path);
-    if (!wide) return wide.error();
-    if (*wide < *narrow)
-      planned.layer.reason = "it is faster in floats: its input has few channels";
-    else
-      planned.precision = before;
-  }
-  return {};
-}
-
 // A plan of all layers that can be quantised, with its trial, and the others.
 struct Chosen {
   Plan plan;
@@ -190,9 +159,11 @@ Expected<Chosen> choose_all(const Calibrated& calibrated, const std::vector<Samp
   const Calibration& calibration = calibrated.calibration;
   if (Result done = choose_ranges(*trial, plan, calibration, samples, exact, options.activations); !done)
     return done.error();
-  if (Result kept = keep_fast_inputs(calibrated.model, plan, samples[0], engine, folder + "/predicted.onnx");
-      !kept)
-    return kept.error();
+  if (!options.size) {
+    progress("predicting which layers gain");
+    Predictor predictor(calibrated.model, samples[0], engine, folder + "/predicted.onnx");
+    if (Result done = leave_out_slow(predictor, calibrated.model, plan); !done) return done.error();
+  }
   return Chosen{std::move(plan), std::move(*trial), std::move(left_out)};
 }
 
@@ -255,6 +226,8 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   report.model = model_path, report.output = output_path;
   report.samples = samples.size();
   report.budget = options.budget;
+  report.machine = options.machine;
+  report.size = options.size;
   report.float_bytes = model->constant_bytes();
   // Edits count on nodes that have what their operators want.
   auto cycles = predicted_cycles(model_path, samples[0], engine);

@@ -12,7 +12,8 @@ struct LayerReport {
   Precision precision = Precision::Narrow; // Wide also where 16-bit activations are what was asked for
   double local_error = 0, harm = 0;        // relative; harm: of the outputs where it alone is quantised
   bool has_harm = false;
-  std::string reason; // why it is not narrow
+  std::optional<double> gain; // predicted cycles of a run that it saves, or would save, in 8 bits
+  std::string reason;         // why it is not narrow
 };
 
 struct Report {
@@ -24,7 +25,10 @@ struct Report {
   std::vector<LayerReport> layers;
   int64_t float_bytes = 0, quantized_bytes = 0;  // of constants
   double float_cycles = 0, quantized_cycles = 0; // of a run, predicted
+  std::string machine;                           // that they are predicted for
+  bool size = false;                             // as of the options
   bool misses_budget() const { return budget && !(error <= *budget); }
+  bool is_faster() const { return quantized_cycles < float_cycles; }
 };
 
 // Quantises `model_path` and writes `output_path`; `folder` holds what is tried on the way.
@@ -34,7 +38,8 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
 
 std::string report_text(const Report& report);
 std::string report_html(const Report& report);
-// What to say of a budget that is missed.
+// What to say of a budget that is missed, and of a model that is not faster.
 std::string missed_budget_text(const Report& report);
+std::string not_faster_text(const Report& report);
 
 } // namespace firn::quantize

@@ -118,8 +118,8 @@ TEST_CASE("operators are taken below the opset that brought them, with a warning
     INFO(imported.messages);
     REQUIRE(imported.model);
     CHECK(numbers(run(imported, each.given)[0]) == each.wanted);
-    REQUIRE(imported.model->warnings.size() == 1);
-    CHECK(contains(imported.model->warnings[0], each.since));
+    REQUIRE(imported.model->facts.warnings.size() == 1);
+    CHECK(contains(imported.model->facts.warnings[0], each.since));
   }
 }
 

@@ -103,7 +103,7 @@ def check_case(build, layers, most):
     encoded, dims = build()
     path = write(name + "/model.onnx", encoded)
     data = write_samples(name + "/data", dims)
-    done = expect(["quantize", path, "--data", data, "-o", name + "/q.onnx"], 0, layers)
+    done = expect(["quantize", "--size", path, "--data", data, "-o", name + "/q.onnx"], 0, layers)
     exact, found = outputs(path, name + "/exact", dims), outputs(name + "/q.onnx", name + "/found", dims)
     check(len(exact) == len(found), f"{name}: {len(found)} elements for {len(exact)}")
     error = (sum((a - b) ** 2 for a, b in zip(exact, found)) / sum(a * a for a in exact)) ** .5
@@ -117,7 +117,7 @@ def check_kept_norm():
              node("BatchNormalization", ["c", *batch_norm(w, "bn", 8)], ["y"], name="norm")]
     encoded, dims = small(nodes, w, [1, 3, 8, 8], [1, 8, 6, 6])
     path, data = write("norm/model.onnx", encoded), write_samples("norm/data", dims)
-    expect(["quantize", path, "--data", data, "-o", "norm/q.onnx", "--keep", "norm"], 0)
+    expect(["quantize", "--size", path, "--data", data, "-o", "norm/q.onnx", "--keep", "norm"], 0)
     check(b"BatchNormalization" in open("norm/q.onnx", "rb").read(), "the kept norm was folded")
 
 

@@ -36,7 +36,7 @@ def check_model(name, make, activations):
     path = write(f"{name}/model.onnx", model)
     write_samples(f"{name}/data", dims)
     quantised = f"{name}/{activations}.onnx"
-    expect(["quantize", path, "--data", f"{name}/data", "-o", quantised, "--activations", activations], 0)
+    expect(["quantize", "--size", path, "--data", f"{name}/data", "-o", quantised, "--activations", activations], 0)
     values = draw(dims, 1000)
     x = np.array(values, np.float32).reshape(dims)
     exact, = session(path, onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL).run(None, {"x": x})

@@ -98,7 +98,7 @@ OPT = {
 QUANTIZE = {
     "--data": None, "-o": [("/nowhere/out", "No such file or directory")], "--report": None,
     "--budget": [(bad, "") for bad in NUMBERS + ("0",)], "--activations": [("u4", "none of u8, s8, u16")],
-    "--keep": [("zz", "no node of that name")], "-q": None,
+    "--keep": [("zz", "no node of that name")], "--size": None, "-q": None,
     "--depfile": [("/nowhere/d", "No such file or directory")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "--precision": [("f16", "none of f32, bf16"), ("bf16", "errors are those against the model at its own precision")],
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],

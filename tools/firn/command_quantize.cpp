@@ -75,6 +75,8 @@ void add_quantize_command(CLI::App& app, Action& action) {
       ->check(number_between(0, 1e9, /*above=*/true));
   verb->add_option("--activations", command->activations, "u8 (default), s8 or u16")
       ->check(one_of({"u8", "s8", "u16"}));
+  verb->add_flag("--size", options.quantize.size,
+                 "quantise for bytes: layers too that are not faster in 8 bits on the CPU of -mcpu");
   verb->add_option("--keep", options.quantize.keep, "a node that stays in floats; repeatable")->take_all();
   verb->add_option("--depfile", options.depfile,
                    "write a rule for make and ninja: which files the quantised model is made from");
