@@ -25,6 +25,37 @@ std::string io_table(const char* name, const std::vector<TensorDescription>& ten
   return text + "{-1, 0, -1}};\n";
 }
 
+// Where states lie, and what they start from.
+std::string state_table(const std::vector<TensorDescription>& states) {
+  std::string text = "constexpr StateFacts kStates[] = {";
+  for (const TensorDescription& state : states)
+    text += "{" + std::to_string(*state.arena_offset) + ", " + std::to_string(state.byte_size()) + ", " +
+            (state.initial_weights ? std::to_string(*state.initial_weights) : "-1") + "}, ";
+  return text + "{-1, 0, -1}};\n";
+}
+
+// The inputs of a run, and behind them the states that the sets have values for.
+std::vector<TensorDescription> given_tensors(const artifact::ModelDescription& d, const Files& files) {
+  std::vector<TensorDescription> tensors = d.inputs;
+  for (const TensorDescription& state : d.states)
+    if (files.contains(state.name)) tensors.push_back(state);
+  return tensors;
+}
+
+// The outputs of a run, and behind them what states become, by the names that the model has for that.
+std::vector<TensorDescription> result_tensors(const artifact::ModelDescription& d, const Function& main) {
+  std::vector<TensorDescription> tensors = d.outputs;
+  for (size_t i = 0; i < main.result_names.size(); ++i) {
+    if (!main.updates_state(i)) continue;
+    size_t state = 0;
+    for (size_t before = 0; before < static_cast<size_t>(main.aliases[i]); ++before)
+      state += main.is_state(before) ? 1 : 0;
+    tensors.push_back(d.states[state]);
+    tensors.back().name = main.result_names[i];
+  }
+  return tensors;
+}
+
 // Where runs leave the extents that depend on data.
 std::string count_table(const std::vector<TensorDescription>& outputs) {
   std::string text = "constexpr CountFacts kCounts[] = {";
@@ -86,7 +117,7 @@ std::string set_tables(const artifact::ModelDescription& d, const std::vector<St
                 [](const StoredSet& set) {
                   return braced(set.dims.extents, [](size_t extent) { return std::to_string(extent); });
                 }) +
-         ";\n" + dims_table("kInputDims", d.inputs, sets) + dims_table("kOutputDims", d.outputs, sets);
+         ";\n";
 }
 
 Expected<StoredSet> read_set(const onnx::ModelFacts& facts, const std::string& folder) {
@@ -155,19 +186,24 @@ std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& set
   const auto& d = c.description;
   Files outputs;
   for (const std::string& name : c.module->main().result_names) outputs.emplace(name, outputs.size());
+  std::vector<TensorDescription> given = given_tensors(d, sets[0].files),
+                                 results = result_tensors(d, c.module->main());
   std::string run = c.codegen.run_symbol, weights = c.codegen.weights_symbol;
   return "#pragma once\n#include <cstddef>\n#include <cstdint>\n#include <vector>\nstruct firn_rt2_call;\n"
          "struct IoFacts { long long offset, bytes; int file; };\n"
+         "struct StateFacts { long long offset, bytes, initial; };\n"
          "struct CountFacts { int output, axis; long long offset; };\n"
          "constexpr std::size_t kArenaBytes = " +
          std::to_string(d.arena_bytes) +
          ";\n"
          "constexpr std::size_t kVariant = " +
          std::to_string(c.run_variant) + ";\n" + machine_facts(c, options) +
-         "constexpr int kNumInputs = " + std::to_string(d.inputs.size()) +
-         ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
-         io_table("kInputs", d.inputs, sets[0].files) + io_table("kOutputs", d.outputs, outputs) +
-         set_tables(d, sets) + count_table(d.outputs) + "extern \"C\" std::int32_t " + run +
+         "constexpr int kNumInputs = " + std::to_string(given.size()) +
+         ", kNumOutputs = " + std::to_string(results.size()) + ";\n" +
+         io_table("kInputs", given, sets[0].files) + io_table("kOutputs", results, outputs) +
+         state_table(d.states) + set_tables(d, sets) + dims_table("kInputDims", given, sets) +
+         dims_table("kOutputDims", results, sets) + count_table(d.outputs) + "extern \"C\" std::int32_t " +
+         run +
          "(const firn_rt2_call*);\n"
          "extern \"C\" const unsigned char* " +
          weights +

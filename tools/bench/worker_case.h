@@ -1,7 +1,7 @@
 // What the program of `firn bench --build` (worker.cpp) knows of its case: stored tensors, the measure of
 // error, the model, and data sets. `facts.h` is written beside this file for the model: symbols, what the CPU
-// must have, arena size, the tables of inputs and outputs, their dims in each set, and where runs leave the
-// dims that depend on data.
+// must have, arena size, the tables of inputs, outputs and states, their dims in each set, and where runs
+// leave the dims that depend on data.
 #pragma once
 
 #include "facts.h"
@@ -203,11 +203,22 @@ struct Model {
     call.inputs = inputs.data();
     call.outputs = outputs.data();
   }
-  // Runs are on this set from now on.
+  // Runs are on this set from now on, the first from the states that it has or else from those of a new
+  // instance.
   void select(size_t set, const std::vector<StoredTensor>& tensors) {
     call.extents = kExtents[set];
+    reset();
     for (size_t i = 0; i < tensors.size(); ++i)
       std::memcpy(const_cast<void*>(inputs[i]), tensors[i].bytes.data(), tensors[i].bytes.size());
+  }
+  void reset() {
+    for (const StateFacts& state : kStates) {
+      if (state.bytes == 0) continue;
+      if (state.initial >= 0)
+        std::memcpy(call.arena + state.offset, call.weights + state.initial, size_t(state.bytes));
+      else
+        std::memset(call.arena + state.offset, 0, size_t(state.bytes));
+    }
   }
   // Has runs share their work among so many threads.
   void lend(size_t threads) {
