@@ -154,6 +154,15 @@ int check_and_time(const Request& request) {
 
 // ---- For programs.
 
+std::string escaped(const std::string& text) {
+  std::string json;
+  for (char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    json += c >= 0 && c < ' ' ? '?' : c;
+  }
+  return json;
+}
+
 int answer_lines(const std::string& folder, int threads) {
   answers_lines = true;
   std::vector<DataSet> sets = read_sets(folder);
@@ -197,7 +206,7 @@ int answer_lines(const std::string& folder, int threads) {
 
 void refuse(const std::string& reason) {
   if (answers_lines)
-    std::printf("{\"ready\": false, \"reason\": \"%s\"}\n", reason.c_str());
+    std::printf("{\"ready\": false, \"reason\": \"%s\"}\n", escaped(reason).c_str());
   else
     std::fprintf(stderr, "%s: error: %s\n", program_name, reason.c_str());
   std::fflush(stdout);
