@@ -1,6 +1,7 @@
 // Links a model's object with the benchmark worker.
 #include "compiler/driver/bench.h"
 #include "compiler/driver/object_runner.h"
+#include "compiler/driver/text_source.h"
 #include "compiler/driver/worker_facts.h"
 #include "compiler/driver/worker_source.h"
 #include "compiler/support/temporary_folder.h"
@@ -12,31 +13,65 @@
 namespace firn::driver {
 namespace {
 
+using Command = std::vector<std::string>;
+
+Result failed(const std::string& compiler, const std::string& log) {
+  std::ifstream stream(log);
+  return usage_error("building the worker with '" + compiler + "' failed:\n" +
+                     std::string{std::istreambuf_iterator<char>(stream), {}});
+}
+
+// Adds the worker's sources to what is compiled, with the runtime's part for strings if the object calls
+// that.
+Result add_sources(const TemporaryFolder& folder, bool has_text, Command& command) {
+  auto add = [&](const auto& source, bool is_compiled) -> Result {
+    auto written = folder.write(source.name, source.content);
+    if (!written) return written.error();
+    if (is_compiled && written->ends_with(".cpp")) command.push_back(*written);
+    return {};
+  };
+  for (const WorkerSource& source : kWorkerSources)
+    if (Result added = add(source, true); !added) return added;
+  for (const TextSource& source : kTextSources)
+    if (Result added = add(source, has_text); !added) return added;
+  return {};
+}
+
+// Adds the files that define the program's operators. Those in C are compiled by themselves, as C.
+Result add_program_files(const TemporaryFolder& folder, const std::vector<std::string>& files,
+                         const std::string& log, Command& command) {
+  for (const std::string& file : files) {
+    command.push_back(file);
+    if (!file.ends_with(".c")) continue;
+    command.back() = folder.file("program_" + std::to_string(command.size()) + ".o");
+    std::string compiler = compiler_named_by("CC", "cc");
+    if (run_program({compiler, "-c", "-O2", "-I", folder.path(), file, "-o", command.back()}, log) != 0)
+      return failed(compiler, log);
+  }
+  return {};
+}
+
 // The worker's source and the object, linked.
 Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilation>& c,
                    const std::vector<StoredSet>& sets) {
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.error();
   std::string object = folder->file("model.o"), log = folder->file("log");
-  if (auto facts = codegen::emit_object(c->program, c->codegen, object); !facts) return facts.error();
+  auto emitted = codegen::emit_object(c->program, c->codegen, object);
+  if (!emitted) return emitted.error();
+  c->object = std::move(*emitted);
+  if (Result complete = check_program_files(*c); !complete) return complete;
   if (auto written = folder->write("facts.h", worker_facts(*c, sets, options)); !written)
     return written.error();
-  const char* chosen = std::getenv("CXX");
-  std::string compiler = chosen && *chosen ? chosen : "c++";
-  std::vector<std::string> command{compiler, "-std=c++17", "-O2", "-pthread", "-I", folder->path(), object};
-  for (const WorkerSource& source : kWorkerSources) {
-    auto written = folder->write(source.name, source.content);
-    if (!written) return written.error();
-    if (written->ends_with(".cpp")) command.push_back(*written);
-  }
+  std::string compiler = compiler_named_by("CXX", "c++");
+  Command command{compiler, "-std=c++17", "-O2", "-pthread", "-I", folder->path(), object};
+  if (Result added = add_sources(*folder, calls_text(*c), command); !added) return added;
+  if (Result added = add_program_files(*folder, c->link, log, command); !added) return added;
   command.insert(command.end(), {"-o", options.output});
   int noted = Unfinished::note_file(options.output);
   int code = run_program(command, log);
   Unfinished::forget(noted);
-  if (code == 0) return {};
-  std::ifstream stream(log);
-  return usage_error("building the worker with '" + compiler + "' failed:\n" +
-                     std::string{std::istreambuf_iterator<char>(stream), {}});
+  return code == 0 ? Result() : failed(compiler, log);
 }
 
 } // namespace

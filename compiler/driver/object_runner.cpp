@@ -55,15 +55,10 @@ using Command = std::vector<std::string>;
 // files.
 Expected<std::vector<Command>> link_commands(const TemporaryFolder& folder, const std::string& object,
                                              const std::string& library, const Compilation& c) {
-  const char* given = std::getenv("CC");
-  const std::string compiler = given && *given ? given : "cc", include = "-I" + folder.path();
+  const std::string compiler = compiler_named_by("CC", "cc"), include = "-I" + folder.path();
   Command link{compiler, "-shared", "-o", library, object};
-  const auto& symbols = c.object.undefined_symbols;
-  bool has_text = std::any_of(symbols.begin(), symbols.end(),
-                              [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
-  if (!c.object.custom_symbols.empty() && c.link.empty())
-    return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
-                       "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
+  const bool has_text = calls_text(c);
+  if (Result complete = check_program_files(c); !complete) return complete.error();
   if (!has_text && c.link.empty()) return std::vector<Command>{link};
   std::vector<Command> commands;
   for (const TextSource& source : kTextSources) {
@@ -104,6 +99,23 @@ LiteralRef load_text(const std::byte* from, const std::vector<int64_t>& dims) {
 }
 
 } // namespace
+
+std::string compiler_named_by(const char* variable, const char* usual) {
+  const char* given = std::getenv(variable);
+  return given && *given ? given : usual;
+}
+
+bool calls_text(const Compilation& c) {
+  const auto& symbols = c.object.undefined_symbols;
+  return std::any_of(symbols.begin(), symbols.end(),
+                     [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
+}
+
+Result check_program_files(const Compilation& c) {
+  if (c.object.custom_symbols.empty() || !c.link.empty()) return {};
+  return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
+                     "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
+}
 
 // Waits for the end of a child that leads a process group.
 static int wait_for(pid_t child, int seconds) {

@@ -8,6 +8,13 @@
 
 namespace firn::driver {
 
+// The compiler that a variable of the environment names, else `usual`.
+std::string compiler_named_by(const char* variable, const char* usual);
+// Whether the emitted object calls the runtime's part for strings.
+bool calls_text(const Compilation& compilation);
+// A usage error where it calls functions of the program and no file is given that defines them.
+Result check_program_files(const Compilation& compilation);
+
 // Gives a runner its memory and keeps it for as long as the runner lives.
 class RunnerMemory {
 public:

@@ -6,18 +6,47 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 
 FIRN, ROOT = sys.argv[1:]
-DIGITS = os.path.join(ROOT, "models", "digits")
+sys.path.insert(0, os.path.join(ROOT, "tests", "hostile"))
+from model_writer import attribute, graph, model, node, num, tensor, value  # noqa: E402 (the path is set above)
+
+DIGITS, DENOISER, MEDIAN_FILTER = (os.path.join(ROOT, "models", name) for name in ("digits", "denoiser", "median_filter"))
 bad = []
 
 
 def check(holds, what):
     if not holds:
         bad.append(what)
+
+
+def check_cases(folder):
+    """What a program may be linked with, and states: each case is right, with the options that it needs."""
+    program, strings = os.path.join(folder, "case"), os.path.join(folder, "strings")
+    casts = [node("Cast", ["x"], ["text"], attribute("to", 2, num(3, 8))), node("Cast", ["text"], ["y"], attribute("to", 2, num(3, 1)))]
+    os.makedirs(os.path.join(strings, "test_data_set_0"))
+    for name, data in (("model.onnx", model(graph(casts, [value("x", [2])], [value("y", [2])]))),
+                       *((f"test_data_set_0/{kind}_0.pb", tensor("", [2], struct.pack("<2f", 1, -2.5))) for kind in ("input", "output"))):
+        with open(os.path.join(strings, name), "wb") as file:
+            file.write(data)
+    operator = ["--custom-op", "com.acme:MedianFilter=median_filter:1K"]
+    states = [word for name in ("past", "power", "noise", "tail") for word in ("--state", f"{name}={name}_next")]
+    # The same function in C++: its file says that it has the name of C.
+    wrapped = os.path.join(folder, "median_filter.cpp")
+    with open(wrapped, "w") as file:
+        file.write(f'#include "firn/custom_op.h"\n#include <cstddef>\nextern "C" {{\n#include "{MEDIAN_FILTER}/median_filter.c"\n}}\n')
+    for case, options in ((strings, []), (DENOISER, []), (DENOISER, states), (DENOISER, [*states, "--weights=init"]),
+                          (MEDIAN_FILTER, [*operator, "--link", os.path.join(MEDIAN_FILTER, "median_filter.c")]),
+                          (MEDIAN_FILTER, [*operator, "--link", wrapped])):
+        built = subprocess.run([FIRN, "bench", "--build", case, "-o", program, *options], capture_output=True, text=True)
+        done = built.returncode == 0 and subprocess.run([program, "--seconds", "0.01"], capture_output=True, text=True)
+        check(done and done.returncode == 0, f"{case} {options}: {done or built.stderr}")
+    done = subprocess.run([FIRN, "bench", "--build", MEDIAN_FILTER, "-o", program, *operator], capture_output=True, text=True)
+    check(done.returncode == 2 and "'median_filter': give the file that defines it, --link FILE" in done.stderr, f"no --link: {done}")
 
 
 def main():
@@ -58,6 +87,9 @@ def main():
         check(len(answers) == 5 and answers[0]["ready"] and answers[0]["max_error"] < 1e-5 and answers[1]["median_ns"] > 0 and
               answers[2]["runs"] > 0 and "test_data_set_7" in answers[3]["reason"] and answers[4]["peak_rss_kib"] > 0,
               f"the protocol: {answers}")
+        done = run('no "where\\', "1")
+        check(done.returncode == 1 and json.loads(done.stdout)["reason"].startswith('cannot read no "where\\/'), f"no folder, in JSON: {done}")
+        check_cases(folder)
     sys.exit("\n".join(bad) or 0)
 
 
