@@ -47,8 +47,9 @@ public:
   // makes use of. The executor outlives the runner.
   void lend(const firn_executor* executor) { executor_ = executor; }
   const firn_executor* executor() const { return executor_; }
-  // Prepares other weights than the object's own, of an object that is compiled with Weights::Init; raw ones as
-  // the description lays them out. An error where the code depends on others, as Weights::prepare() has it.
+  // Prepares other weights than the object's own, of an object that is compiled with Weights::Init; raw ones
+  // as the description lays them out. An error where the code depends on others, as Weights::prepare() has
+  // it.
   Result refit(std::span<const std::byte> raw);
   // States back to their first values, which they have after create().
   void reset();

@@ -55,8 +55,8 @@ bool is_foldable_operand(Value value) {
   return value.def->is(Opcode::Iota);
 }
 
-// The elements of an operand. Where a derivation says how results follow from these, reading them uses nothing
-// that could not be others (`is_recorded`).
+// The elements of an operand. Where a derivation says how results follow from these, reading them uses
+// nothing that could not be others (`is_recorded`).
 LiteralRef materialise(Value value, bool is_recorded) {
   auto literal_of = [&](Value constant) {
     const LiteralRef& literal = constant.def->literal();

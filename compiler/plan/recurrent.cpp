@@ -170,9 +170,9 @@ int64_t splits_into(int64_t tile_sums, int64_t sums) {
   return splits;
 }
 
-// Partial sums that hide the latency of the FMA, but where tiles of so many would be split into more than have
-// registers: sums that are spilled take longer than those that wait for each other. Machines without vectors
-// have no registers for them.
+// Partial sums that hide the latency of the FMA, but where tiles of so many would be split into more than
+// have registers: sums that are spilled take longer than those that wait for each other. Machines without
+// vectors have no registers for them.
 int64_t hiding_sums(int64_t tile_sums, const TargetInfo& target) {
   if (target.vector_bits == 0) return 1;
   int64_t most = tile_sums;

@@ -9,7 +9,7 @@ static constexpr std::string_view x86_linux = "x86_64-unknown-linux-gnu",
 std::span<const CpuRow> cpu_table() {
   static constexpr Arch x86 = Arch::X86_64, arm64 = Arch::AArch64, arm = Arch::Arm;
   static constexpr CpuRow rows[] = {
-      // name       arch   triple       bits lat pipes  L1   L2     L3      L2/c L3/c mem/c streams slow bf16 loads
+      // name       arch  triple     bits lat pipes L1  L2   L3    L2/c L3/c mem/c streams slow bf16 loads
       {"x86-64", x86, x86_linux, 128, 4, 2, 32, 256, 4096, 32, 16, 8, 4},
       {"x86-64-v2", x86, x86_linux, 128, 4, 2, 32, 256, 4096, 32, 16, 8, 4},
       {"x86-64-v3", x86, x86_linux, 256, 4, 2, 32, 512, 8192, 32, 20, 6, 4},

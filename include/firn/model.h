@@ -97,8 +97,8 @@ protected:
     firn_status cpu;
     std::size_t raw_bytes, prepared_bytes, bytes; // of the model's own, of the memory, of what instances read
   };
-  // Lets a model's function compute its weights in the buffer. check() tells what was wrong with the CPU, with
-  // `raw` or with the buffer.
+  // Lets a model's function compute its weights in the buffer. check() tells what was wrong with the CPU,
+  // with `raw` or with the buffer.
   FIRN_HIDDEN static Weights prepare(const Preparation& model, ConstByteSpan raw, ByteSpan buffer) noexcept {
     Weights result(buffer.data(), buffer.size());
     if (model.bytes == 0 || !result.check(model.prepared_bytes)) return result;

@@ -128,8 +128,8 @@ std::string cast(Growth& g) {
   return g.add("Cast", {x}, {attribute("to", wire_type(to))});
 }
 
-// Numbers without a sign up to the last that their bits hold, half of which those with a sign lack: from floats
-// and integers, to integers of all sizes, and as operands.
+// Numbers without a sign up to the last that their bits hold, half of which those with a sign lack: from
+// floats and integers, to integers of all sizes, and as operands.
 std::string whole_range(Growth& g) {
   DType dtype = g.random.pick({DType::U64, DType::U64, DType::U32});
   bool is_real = g.random.chance(0.5);

@@ -1,5 +1,5 @@
-// Operators that ONNX Runtime takes below the opset that brought them to ONNX. Exporters write such models, so
-// they are taken here as well.
+// Operators that ONNX Runtime takes below the opset that brought them to ONNX. Exporters write such models,
+// so they are taken here as well.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"

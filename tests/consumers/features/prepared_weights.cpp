@@ -69,10 +69,12 @@ static int takes_others() {
 static int refuses_others() {
   alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char raw[demo::SmoothPrepared::raw_weight_bytes];
   std::memcpy(raw, demo::SmoothPrepared::Weights::raw().data(), sizeof raw);
-  if (!demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes)).status()) return 9;
+  if (!demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes)).status())
+    return 9;
   raw[0] ^= 1;
-  return demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes)).run().code() ==
-                 FIRN_STATUS_WEIGHTS_UNFIT
+  return demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes))
+                     .run()
+                     .code() == FIRN_STATUS_WEIGHTS_UNFIT
              ? 0
              : 10;
 }
