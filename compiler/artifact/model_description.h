@@ -106,7 +106,9 @@ struct ModelDescription {
   bool raw_in_place = false; // the raw weights are what run() reads: there is nothing to prepare
   int64_t embedded_weight_bytes() const { return raw_weight_bytes.value_or(weight_bytes); }
   // Of the memory that weights are prepared in.
-  int64_t prepared_weight_bytes() const { return raw_weight_bytes && !raw_in_place ? prepared_bytes : 0; }
+  int64_t prepared_weight_bytes() const {
+    return raw_weight_bytes && !raw_in_place ? std::max(prepared_bytes, weight_bytes) : 0;
+  }
   int64_t prepared_bytes = 0;           // packed weights, and what is computed on the way to them
   std::vector<RawWeights> raw_weights;  // what the object embeds in their place, by offset
   std::optional<uint64_t> weights_hash; // of what the object embeds; nothing: it is not written yet

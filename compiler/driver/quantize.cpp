@@ -130,9 +130,12 @@ std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, Dia
     CompileOptions runs = *here, compile = options.compile;
     runs.model = compile.model = path;
     auto executable = compiled_model(std::move(runs), *read, external_files);
-    if (here->cpu == compile.cpu) return executable;
-    return std::make_unique<PredictedElsewhere>(
-        std::move(executable), compiled_model(std::move(compile), std::move(*read), external_files));
+    bool runs_as_asked =
+        here->cpu == compile.cpu && here->features == compile.features && here->triple == compile.triple;
+    if (runs_as_asked) return executable;
+    auto elsewhere = compiled_model(std::move(compile), std::move(*read), external_files);
+    return std::unique_ptr<quantize::Executable>(
+        std::make_unique<PredictedElsewhere>(std::move(executable), std::move(elsewhere)));
   };
   quantize::Options asked = options.quantize;
   asked.machine = machine_name(options.compile);

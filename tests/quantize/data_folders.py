@@ -31,7 +31,7 @@ def check_inputs_left_out():
         write(f"gained/past/{i}.npz", archive({"x": x, "past": npy([2, 6], draw([2, 6], 100 + i))}))
     options = ["--state=past=present", "--const=gain=1,-2,.5,3,1,.25"]
     for form in ("x", "sets", "past", "all", "archives"):
-        done = expect(["quantize", path, "--data", "gained/" + form, "-o", f"gained/{form}.onnx", *options], 0, "on 4 samples")
+        done = expect(["quantize", "--size", path, "--data", "gained/" + form, "-o", f"gained/{form}.onnx", *options], 0, "on 4 samples")
         sum_row, = [line for line in done.stdout.splitlines() if line.startswith("sum ")]
         reason = "int8" if form == "past" else "no range in f32 for its input 'past'" if form in ("x", "sets") else "'past' is constant on"
         check(reason in sum_row, f"{form}: no '{reason}' in: {sum_row}")
@@ -46,7 +46,7 @@ def check_rows():
     path = write("perceptron/model.onnx", MODELS["perceptron"]()[0])
     write("perceptron/data/all.npy", npy([12, 24], draw([12, 24], 0)))
     for option, samples in (("--dim=batch=3", 4), ("--shape=x=4x24", 3), ("--dim=batch=1..16", 1)):
-        expect(["quantize", path, "--data", "perceptron/data", "-o", "perceptron/q.onnx", option], 0, f"on {samples} samples")
+        expect(["quantize", "--size", path, "--data", "perceptron/data", "-o", "perceptron/q.onnx", option], 0, f"on {samples} samples")
 
 
 def main():
@@ -63,19 +63,19 @@ def main():
             write(f"tensors/{i}.pb", stored)
             write(f"named/{i}/x.npy", npy(dims, values))
             write(f"archives/{i}.npz", archive({"x": npy(dims, values)}))
-        expect(["quantize", path, "--data", "files", "-o", "files.onnx"], 0, "on 3 samples")
+        expect(["quantize", "--size", path, "--data", "files", "-o", "files.onnx"], 0, "on 3 samples")
         wanted = open("files.onnx", "rb").read()
         for form in ("rows", "sets", "tensors", "named", "archives"):
-            expect(["quantize", path, "--data", form, "-o", form + ".onnx"], 0, "on 3 samples")
+            expect(["quantize", "--size", path, "--data", form, "-o", form + ".onnx"], 0, "on 3 samples")
             check(open(form + ".onnx", "rb").read() == wanted, f"{form}: another model")
         write("packed/a.npz", archive({"x": npy(dims, drawn[0])}, zipfile.ZIP_DEFLATED))
-        expect(["quantize", path, "--data", "packed", "-o", "packed.onnx"], 2, "numpy.savez, not numpy.savez_compressed")
+        expect(["quantize", "--size", path, "--data", "packed", "-o", "packed.onnx"], 2, "numpy.savez, not numpy.savez_compressed")
         write("other/a.npz", archive({"y": npy(dims, drawn[0]), "x": npy(dims, drawn[0])}))
-        expect(["quantize", path, "--data", "other", "-o", "other.onnx"], 2, "holds 'y', the model's inputs are 'x'")
+        expect(["quantize", "--size", path, "--data", "other", "-o", "other.onnx"], 2, "holds 'y', the model's inputs are 'x'")
         check_inputs_left_out()
         check_rows()
         write("cut/a.npz", archive({"x": npy(dims, drawn[0])})[:-30])
-        expect(["quantize", path, "--data", "cut", "-o", "cut.onnx"], 2, "not a .npz file")
+        expect(["quantize", "--size", path, "--data", "cut", "-o", "cut.onnx"], 2, "not a .npz file")
     finish()
 
 

@@ -38,6 +38,8 @@ class Digits final {
 public:
   FIRN_HIDDEN static constexpr std::size_t arena_bytes = 24576, arena_alignment = 64;
   FIRN_HIDDEN static constexpr std::size_t weight_bytes = 256, stack_bytes = 448;
+  // firn::hash_weights() of the weights in the object, and of every copy of them.
+  FIRN_HIDDEN static constexpr std::uint64_t weights_hash = 0x0u;
   FIRN_HIDDEN static constexpr std::size_t input_count = 1, output_count = 1;
   FIRN_HIDDEN static constexpr std::uint64_t flops = 4700000;
   FIRN_HIDDEN static constexpr const char* model_sha256 = "3f1c000000000000000000000000000000000000000000000000000000000abc";
@@ -155,6 +157,7 @@ private:
 
 // Room for the arena at any address: 24576 bytes and the slack to align them.
 #define VISION_DIGITS_ARENA_BYTES 24639
+#define VISION_DIGITS_WEIGHTS_HASH 0x0u
 #define VISION_DIGITS_IMAGE_BYTES 3136
 #define VISION_DIGITS_IMAGE_RANK 4
 #define VISION_DIGITS_IMAGE_DIMS {1, 1, 28, 28}

@@ -42,6 +42,8 @@ class Varying final {
 public:
   FIRN_HIDDEN static constexpr std::size_t arena_bytes = 24704, arena_alignment = 64;
   FIRN_HIDDEN static constexpr std::size_t weight_bytes = 0, stack_bytes = 0;
+  // firn::hash_weights() of the weights in the object, and of every copy of them.
+  FIRN_HIDDEN static constexpr std::uint64_t weights_hash = 0x0u;
   FIRN_HIDDEN static constexpr std::size_t input_count = 1, output_count = 1;
   FIRN_HIDDEN static constexpr std::size_t dim_count = 2;
   FIRN_HIDDEN static constexpr std::uint64_t flops = 0;
@@ -213,6 +215,7 @@ private:
 
 // Room for the arena at any address: 24704 bytes and the slack to align them.
 #define NLP_VARYING_ARENA_BYTES 24767
+#define NLP_VARYING_WEIGHTS_HASH 0x0u
 #define NLP_VARYING_IMAGE_BYTES 1152
 #define NLP_VARYING_IMAGE_RANK 2
 #define NLP_VARYING_IMAGE_DIMS {96, 3}
