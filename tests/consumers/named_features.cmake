@@ -52,7 +52,7 @@ foreach(triple IN ITEMS armv4t-none-eabi arm-linux-gnueabi thumbv6m-none-eabi th
 endforeach()
 
 list(GET networks 0 network)
-foreach(pair IN ITEMS "-mattr=+avx512vni/avx512vnni" "-mattr=+sse4/sse4.1" "-mcpu=znver9/znver4" "-mattr=+avx2,-avx/contradicts"
+foreach(pair IN ITEMS "-mattr=+avx512vni/avx512vnni" "-mattr=+sse4/sse4.1" "-mcpu=znver9/znver3" "-mattr=+avx2,-avx/contradicts"
     "--target=i686-linux-gnu/32-bit x86" "--target=mips-linux-gnu/x86_64-unknown-linux-gnu")
   string(REGEX MATCH "^(.*)/(.*)$" pair "${pair}")
   set(expected "${CMAKE_MATCH_2}")

@@ -65,16 +65,15 @@ static int takes_others() {
   return 0;
 }
 
-// Filters that Winograd's algorithm computes with are refused if one bit of them differs.
+// An index that decides which code there is, the first of these weights, is refused if one bit of it differs.
 static int refuses_others() {
-  alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char raw[demo::SmoothPrepared::raw_weight_bytes];
-  std::memcpy(raw, demo::SmoothPrepared::Weights::raw().data(), sizeof raw);
-  if (!demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes)).status())
-    return 9;
+  alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char raw[demo::CachesInPlace::raw_weight_bytes];
+  std::memcpy(raw, demo::CachesInPlace::Weights::raw().data(), sizeof raw);
+  const firn::ByteSpan none;
+  if (!demo::CachesInPlace(caches_arena, demo::CachesInPlace::Weights::prepare(raw, none)).status()) return 9;
   raw[0] ^= 1;
-  return demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare(raw, memory.bytes))
-                     .run()
-                     .code() == FIRN_STATUS_WEIGHTS_UNFIT
+  return demo::CachesInPlace(caches_arena, demo::CachesInPlace::Weights::prepare(raw, none)).run().code() ==
+                 FIRN_STATUS_WEIGHTS_UNFIT
              ? 0
              : 10;
 }
