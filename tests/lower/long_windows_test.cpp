@@ -176,10 +176,38 @@ TEST_CASE("bytes by long windows", "[lower][long_windows]") {
     for (const Case& c : kCases)
       for (const Shape& shape :
            {Shape{20, 24, 1, "", "u8", "i8", "i32"}, Shape{20, 20, 20, "", "u8", "i8", "i32"},
-            Shape{24, 16, 4, "", "u8", "i8", "i32"}}) {
+            Shape{24, 16, 4, "", "u8", "i8", "i32"}, Shape{6, 2, 2, "", "u8", "i8", "i32"},
+            Shape{6, 2, 2, "", "i16", "i8", "i32"}}) {
         INFO(cpu << ": " << c.in << " by " << c.window << " in " << shape.groups << " groups");
-        expect_lowered_module(convolution_text(c, shape, shape.groups == 4 ? "" : cpu), {.cpus = {cpu}});
+        expect_lowered_module(convolution_text(c, shape, shape.groups == 4 || shape.groups == 2 ? "" : cpu),
+                              {.cpus = {cpu}});
       }
+}
+
+TEST_CASE("filters in four bits beside padding that is cut row by row", "[lower][long_windows]") {
+  std::string constant = "constant [";
+  for (int64_t i = 0; i < 2 * 3 * 100; ++i) constant += (i ? ", " : "") + std::to_string(i * 37 % 13 - 6);
+  constant += "] : i8[2,3,";
+  auto text = [&](const std::string& x, const std::string& symbol, const std::string& taps,
+                  const std::string& window, const std::string& in) {
+    std::string image = x + "[2,6," + in + "]", out = "i32[2,2," + in + "]";
+    std::vector<std::string> symbols;
+    if (!symbol.empty()) symbols.push_back(symbol);
+    std::string filter = taps == "100"
+                             ? constant + "100]"
+                             : "constant [1, -2, 3, -4, 5, -6, 7, 6, -5, 4, -3, 2, -1, 0, 1, 2, 3, -8] "
+                               ": i8[2,3,3]";
+    return module_of(symbols, "%x: " + image,
+                     "    %w = " + filter + "\n    %r = convolution %x, %w {window = " + window +
+                         ", groups = 2, result = i32} : " + out,
+                     out);
+  };
+  for (const char* x : {"i16", "i8"}) {
+    INFO(x);
+    expect_everywhere(text(x, "", "100", "100 pad 50_49", "58"), {});
+    expect_everywhere(text(x, "w in [0, 40]", "3", "3 pad 1_1", "w"),
+                      {.extents = values_of("w", {40, 33, 17, 9, 3, 2, 1, 0})});
+  }
 }
 
 TEST_CASE("positions of long windows vary", "[lower][long_windows]") {

@@ -89,6 +89,12 @@ void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec n
                                              const std::vector<IntExpr>& k) {
     return MatrixPlace{scratch, place(at, vector, k), int64_t{at.vectors} * type.lanes};
   };
+  if (tiled.edge_rows) { // which read the same columns
+    auto edges = std::make_shared<EdgeRows>(*tiled.edge_rows);
+    edges->spec.vector = tiled.vector;
+    edges->spec.vector_rows = tiled.vector_rows;
+    tiled.edge_rows = std::move(edges);
+  }
   // What comes from memory is asked for as it lies there.
   tiled.prefetch = narrow.prefetch;
   tiled.group_lines = narrow.group_lines;
