@@ -16,5 +16,5 @@ rm -f build-configure.log
 firn_say "building (some minutes the first time)"
 cmake --build build/release -j "$(nproc)" || firn_fail "the build failed"
 firn_say "testing"
-ctest --test-dir build/release -LE long --no-tests=error --output-on-failure -j "$(nproc)" --timeout 900 || firn_fail "some tests failed"
+ctest --test-dir build/release -LE long --no-tests=error --output-on-failure -j "$(nproc)" --timeout 1800 || firn_fail "some tests failed"
 firn_say "all tests passed"
