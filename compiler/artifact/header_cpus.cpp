@@ -1,8 +1,6 @@
 // See header_cpus.h.
 #include "compiler/artifact/header_cpus.h"
 
-#include <array>
-#include <cstdio>
 #include <span>
 #include <utility>
 
@@ -96,12 +94,6 @@ void add(Slots& slots, std::span<const Slot> texts) {
 }
 
 } // namespace
-
-std::string hex_text(uint64_t value) {
-  std::array<char, 24> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "0x%llx", static_cast<unsigned long long>(value));
-  return buffer.data();
-}
 
 void add_cpu_slots(Slots& slots, const ModelDescription& model) {
   add_rows(slots, model);

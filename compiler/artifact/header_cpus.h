@@ -7,8 +7,6 @@
 
 namespace firn::artifact {
 
-// "0x1f"
-std::string hex_text(uint64_t value);
 // Fill the slots of the header's template that speak of CPUs, in C++ and in C; their texts use slots that are
 // there already.
 void add_cpu_slots(Slots& slots, const ModelDescription& model);

@@ -75,7 +75,7 @@ typedef struct {{PREFIX}}_dims {
     {"SET_BOUNDS", "{{DIM_ASSIGNMENTS}}"},
     {"EXTENTS", "model->extents"},
     {"DIM_FUNCTIONS", R"(
-// What they may be set to.
+// The values that each dim may be set to.
 static inline const firn_rt2_dim* {{PREFIX}}_dim_table(void) {
   {{DIM_VALUES}}
   static const firn_rt2_dim table[] = { {{DIM_ROWS}} };

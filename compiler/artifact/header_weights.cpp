@@ -1,7 +1,6 @@
 // See header_weights.h.
 #include "compiler/artifact/header_weights.h"
 
-#include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/interface.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ constexpr std::string_view bound_template =
   return Weights(packed.data(), packed.size());
 })";
 
-// Of models that are given raw weights.
+// Members of models that a program gives raw weights.
 constexpr std::string_view raw_conversion =
     R"(FIRN_HIDDEN explicit Weights(const firn::Weights& weights) noexcept : firn::Weights(weights) {}
 // Whether raw weights are as the object's own where its code depends on their values: {{USED_TENSORS}}.
@@ -114,7 +113,7 @@ struct Range {
   int64_t offset = 0, end = 0;
 };
 
-// What prepare() refuses to change, neighbours as one.
+// The bytes that prepare() wants as they are, those of neighbouring tensors in one range.
 std::vector<Range> used_ranges(const ModelDescription& model) {
   std::vector<Range> ranges;
   for (const RawWeights& tensor : model.raw_weights) {

@@ -1,7 +1,6 @@
 // Writes the manifest with a small printer that places commas and indentation.
 #include "compiler/artifact/manifest.h"
 
-#include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
 #include "compiler/support/utf8.h"
@@ -166,7 +165,7 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.close('}');
 }
 
-// What prepare() is given, in order, and what of it has to be as it is.
+// The layout of the weights that prepare() is given, and which of them may change.
 void print_raw_weights(JsonPrinter& json, const ModelDescription& model) {
   if (!model.raw_weight_bytes) return;
   json.objects("raw_weights", model.raw_weights, [&](const RawWeights& tensor) {

@@ -66,6 +66,12 @@ std::string expand_template(std::string_view text, const Slots& slots) {
   return result;
 }
 
+std::string hex_text(uint64_t value) {
+  std::array<char, 24> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "0x%llx", static_cast<unsigned long long>(value));
+  return buffer.data();
+}
+
 std::string with_separators(int64_t value) {
   std::string digits = std::to_string(value);
   const size_t first = value < 0 ? 1 : 0;

@@ -15,6 +15,8 @@ using Slots = std::map<std::string_view, std::string>;
 // check.
 std::string expand_template(std::string_view text, const Slots& slots);
 
+// "0x3f1c"
+std::string hex_text(uint64_t value);
 // "251,204"
 std::string with_separators(int64_t value);
 // "263.1 kB", "812 B", "1.5 MB": powers of 1000.

@@ -51,7 +51,7 @@ void add_timings(Compilation& c, const std::vector<PassTiming>& timings) {
     if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
 }
 
-// Who makes the weights that kernels read does not change the kernels: results are the same bits.
+// Weights that are prepared where the program runs have the same filters as embedded ones.
 plan::Winograd winograd_of(const CompileOptions& options) {
   return options.no_winograd ? plan::Winograd::Off : plan::Winograd::WithinBytes;
 }

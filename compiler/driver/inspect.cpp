@@ -117,7 +117,7 @@ std::optional<CompileOptions> with_dims_bound(const CompileOptions& options, con
   return std::nullopt;
 }
 
-// What to type, with the options that were given.
+// The command that compiles the model, with the options that were given.
 std::string compile_line(const CompileOptions& options, const OpenDims& open,
                          const std::map<std::string, int64_t>& dims) {
   std::string line = "firn compile " + onnx::shell_word(options.model);

@@ -6,8 +6,8 @@
 namespace firn::driver {
 
 // What a model is and whether it will compile: inputs, outputs, operators, parameters, multiply-adds, opsets.
-// Where dims without a value are all that is missing it says how to give them. Why it does not compile is in
-// `diagnostics`; the text is empty only if the model cannot be read at all.
+// If nothing is missing but values of dims, the text says how to give them. The reasons why a model does not
+// compile are in `diagnostics`; the text is empty only if the model cannot be read at all.
 std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics);
 
 // The operators that Firn imports, one line each: opset versions, dtypes, how many of ONNX's conformance

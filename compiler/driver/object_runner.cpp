@@ -258,18 +258,26 @@ void ObjectRunner::prepare(const unsigned char* raw) {
   function(&call);
 }
 
+std::span<const std::byte> ObjectRunner::own_weights() const {
+  auto weights = reinterpret_cast<const std::byte* (*)()>(
+      ::dlsym(library_, compilation_->codegen.weights_symbol.c_str()));
+  return {weights(), static_cast<size_t>(compilation_->description.embedded_weight_bytes())};
+}
+
 Result ObjectRunner::refit(std::span<const std::byte> raw) {
   const artifact::ModelDescription& d = compilation_->description;
   FIRN_CHECK(d.raw_weight_bytes && static_cast<int64_t>(raw.size()) == *d.raw_weight_bytes && prepared_,
              "refitting an object that holds packed weights");
-  auto own = reinterpret_cast<const std::byte* (*)()>(
-      ::dlsym(library_, compilation_->codegen.weights_symbol.c_str()))();
-  for (const artifact::RawWeights& tensor : d.raw_weights)
-    if (!tensor.may_change &&
-        std::memcmp(raw.data() + tensor.offset, own + tensor.offset, static_cast<size_t>(tensor.bytes)) != 0)
-      return usage_error(firn_rt2_status_message(FIRN_STATUS_WEIGHTS_UNFIT));
+  auto given = reinterpret_cast<const unsigned char*>(raw.data());
+  auto own = reinterpret_cast<const unsigned char*>(own_weights().data());
+  for (const artifact::RawWeights& tensor : d.raw_weights) {
+    if (tensor.may_change) continue;
+    const firn_rt2_range range = {static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.bytes)};
+    if (firn_status status = firn_rt2_check_weights(given, own, &range, 1); status != FIRN_STATUS_OK)
+      return usage_error(firn_rt2_status_message(status));
+  }
   if (compilation_->prepare)
-    prepare(reinterpret_cast<const unsigned char*>(raw.data()));
+    prepare(given);
   else
     std::copy(raw.begin(), raw.end(), prepared_);
   return {};

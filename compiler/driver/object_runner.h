@@ -47,6 +47,8 @@ public:
   // makes use of. The executor outlives the runner.
   void lend(const firn_executor* executor) { executor_ = executor; }
   const firn_executor* executor() const { return executor_; }
+  // The weights that the object holds.
+  std::span<const std::byte> own_weights() const;
   // Prepares other weights than the object's own, of an object that is compiled with Weights::Init; raw ones
   // as the description lays them out. An error where the code depends on others, as Weights::prepare() has
   // it.

@@ -13,7 +13,7 @@ class Prediction {
 public:
   Prediction(const kernel::Program& program, const TargetInfo& target) : program_(program), target_(target) {}
 
-  // Of branches both, of loops one turn: nothing is known of them.
+  // Both branches count, and one turn of a loop: nothing is known of conditions.
   double of(const std::vector<kernel::Step>& steps) const {
     double cycles = 0;
     for (const kernel::Step& step : steps)
@@ -30,7 +30,7 @@ private:
         computing, plan::stream_cycles(weight_bytes(call), /*passes=*/1, target_, program_.weight_bytes));
   }
 
-  // Of a table, a kernel that looks rows up reads a part.
+  // A kernel that looks up rows of a table reads a part of it alone.
   double weight_bytes(const kernel::Step& call) const {
     double bytes = 0, read = static_cast<double>(program_.kernels[static_cast<size_t>(call.kernel)]->bytes);
     for (const auto& argument : call.arguments) {

@@ -72,10 +72,15 @@ bool have_room_for_all(DType integers, const Literal* zeros) {
   return true;
 }
 
+// The numbers of zero points that are constants; null: there is none.
+LiteralRef known_zeros(const Dequantized& value) {
+  return value.zero_point ? known_numbers(value.zero_point) : nullptr;
+}
+
 // Null: they are no constants, or bytes have no room for what the zero point leaves.
-LiteralRef in_signed_bytes(const Dequantized& value) {
+std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
   if (!constant_literal(value.integers) || value.shift != 0) return nullptr;
-  LiteralRef zeros = value.zero_point ? known_numbers(value.zero_point) : nullptr;
+  LiteralRef zeros = known_zeros(value);
   if (value.zero_point && !zeros) return nullptr;
   const LiteralRef& own = value.integers.def->literal();
   if (!own->values_may_be_used() && !have_room_for_all(own->dtype(), zeros.get())) return nullptr;
@@ -88,11 +93,7 @@ LiteralRef in_signed_bytes(const Dequantized& value) {
     if (centered < INT8_MIN || centered > INT8_MAX) return nullptr;
     bytes[i] = static_cast<int8_t>(centered);
   }
-  return derived_from(*value.integers.def, made, [&](GraphBuilder& b, Value source) {
-    Value wide = b.convert(source, DType::I32);
-    if (zeros) wide = b.op(Opcode::Subtract, {wide, b.convert(b.constant(zeros), DType::I32)});
-    return b.convert(wide, DType::I8);
-  });
+  return made;
 }
 
 // Turns the top bit over.
@@ -113,10 +114,15 @@ LiteralRef known_numbers(Value value) {
 }
 
 Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
-  LiteralRef made = is_plain_i8(value) ? nullptr : in_signed_bytes(value);
+  std::shared_ptr<Literal> made = is_plain_i8(value) ? nullptr : in_signed_bytes(value);
   if (!made) return {};
   builder.set_location(value.integers.def->location());
-  return builder.constant(std::move(made));
+  return builder.constant(derived_from(*value.integers.def, made, [&](GraphBuilder& b, Value source) {
+    Value wide = b.convert(source, DType::I32);
+    if (LiteralRef zeros = known_zeros(value))
+      wide = b.op(Opcode::Subtract, {wide, b.convert(b.constant(zeros), DType::I32)});
+    return b.convert(wide, DType::I8);
+  }));
 }
 
 Value as_signed_bytes(GraphBuilder& builder, const Dequantized& value) {

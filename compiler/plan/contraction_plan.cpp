@@ -1,6 +1,7 @@
 // Which algorithm computes a dot or convolution, and with which tiles and loops.
 #include "compiler/plan/contraction_plan.h"
 
+#include "compiler/plan/byte_values.h"
 #include "compiler/plan/choose_matrices.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/tile_loops.h"
@@ -30,10 +31,7 @@ bool starts_from_bias(const Instruction& instruction) {
 
 // Whether four bits have all of a constant's bytes, which are signed.
 bool fit_four_bits(Value constant) {
-  if (!is_packable_constant(constant) || constant.dtype() != DType::I8) return false;
-  if (!constant.def->literal()->values_may_be_used()) return false;
-  std::span<const int8_t> bytes = constant.def->literal()->data<int8_t>();
-  return std::all_of(bytes.begin(), bytes.end(), [](int8_t byte) { return byte >= -8 && byte < 8; });
+  return is_packable_constant(constant) && constant.dtype() == DType::I8 && lies_within(constant, {-8, 7});
 }
 
 // Whether a few steps of a long line on, the scalar of a row is that of the row before it. Out of straight

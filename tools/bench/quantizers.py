@@ -140,7 +140,7 @@ class Row:
         ours, theirs = os.path.join(scratch, "firn.onnx"), os.path.join(scratch, "ort.onnx")
         quantisers = {
             "ort": (theirs, lambda: quantise_by_onnxruntime(model, theirs, seen, scratch)),
-            "firn": (ours, lambda: subprocess.run([FIRN, "quantize", model, "--data", os.path.join(scratch, "data"), "-o", ours,
+            "firn": (ours, lambda: subprocess.run([FIRN, "quantize", "--size", model, "--data", os.path.join(scratch, "data"), "-o", ours,
                                                    *options.flags], check=True, capture_output=True, text=True))}
         for who, (path, quantise) in quantisers.items():
             start = time.time()

@@ -85,14 +85,15 @@ Instruction* NodeContext::folded(Instruction* made) {
     return made;
   LiteralRef literal;
   bool foldable = may_fold(made->type());
-  const auto derivations = derivations_of(*made);
   std::vector<LiteralRef> operands;
   for (Value operand : made->operands()) {
     if (!foldable) break; // to know all of an operand may take making it
     operands.push_back(constant(operand));
     foldable = operands.back() && may_fold(*operands.back());
-    if (foldable && !derivations.empty()) operands.back() = Literal::plain(operands.back());
   }
+  const auto derivations = foldable ? derivations_of(*made) : decltype(derivations_of(*made))();
+  if (!derivations.empty())
+    for (LiteralRef& operand : operands) operand = Literal::plain(operand);
   size_t bytes = made->type().is_static() ? made->type().byte_size() : kFoldBytes;
   if (foldable && bytes <= state_->fold_budget)
     if (auto values = evaluate_instruction(*made, operands, kFoldBytes)) {

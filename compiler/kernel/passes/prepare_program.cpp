@@ -6,10 +6,6 @@
 namespace firn::kernel {
 namespace {
 
-int64_t align_up(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
 void bind_source(Program& prepare, int number, const ConstantSource& source) {
   Buffer& buffer = prepare.buffers[static_cast<size_t>(number)];
   buffer.name = source.name;
@@ -29,8 +25,8 @@ bool needs_preparing(const Program& program) {
 }
 
 void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program) {
-  const int64_t scratch = align_up(program.weight_bytes); // behind what is made
-  prepare.arena_bytes = prepare.arena_bytes > 0 ? scratch + prepare.arena_bytes : program.weight_bytes;
+  const int64_t scratch = program.weight_bytes; // behind what is made, which ends at a whole line
+  prepare.arena_bytes += scratch;
   prepare.arena_lower_bound = prepare.arena_bytes;
   std::vector<const Buffer*> targets;
   for (const Constant& constant : program.constants) {

@@ -255,7 +255,7 @@ static inline firn_status nlp_varying_init(nlp_varying* model, void* memory, siz
   return model->status;
 }
 
-// What they may be set to.
+// The values that each dim may be set to.
 static inline const firn_rt2_dim* nlp_varying_dim_table(void) {
   static const ptrdiff_t dim_values_1[] = {1, 4, 8};
   static const firn_rt2_dim table[] = { {"image_height", "image height", 32, 96, 32, NULL, 0}, {"class_", "class", 1, 8, 1, dim_values_1, 3} };
