@@ -15,7 +15,7 @@ namespace {
 
 std::string element_pointer(const TensorDescription& tensor, bool is_const) {
   const HeaderType type = header_type(tensor.dtype);
-  const std::string element = type.is_packed ? "unsigned char" : type.cpp;
+  const std::string element = type.is_sub_byte ? "unsigned char" : type.cpp;
   return (is_const ? "const " : "") + element;
 }
 

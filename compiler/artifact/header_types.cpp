@@ -56,7 +56,7 @@ std::string signature_text(const std::vector<TensorDescription>& tensors) {
 
 std::string view_type(const TensorDescription& tensor, bool is_const) {
   const HeaderType type = header_type(tensor.dtype);
-  std::string text = std::string(type.is_packed ? "firn::PackedView<" : "firn::View<") +
+  std::string text = std::string(type.is_sub_byte ? "firn::PackedView<" : "firn::View<") +
                      (is_const ? "const " : "") + type.cpp;
   for (size_t axis = 0; axis < tensor.dims.size(); ++axis)
     text += ", " + (tensor.varies(axis) ? "firn::dynamic" : tensor.dims[axis].to_string());

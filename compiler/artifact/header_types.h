@@ -11,7 +11,7 @@ struct HeaderType {
   const char* cpp;  // "float", "firn::half"; null: no type in headers (strings)
   const char* c;    // "float"; storage for types that C lacks
   const char* info; // enumerator of firn::ElementType
-  bool is_packed;   // elements below one byte
+  bool is_sub_byte; // elements below one byte
 };
 
 HeaderType header_type(DType dtype);

@@ -142,11 +142,11 @@ void print_target(JsonPrinter& json, const ModelDescription& model) {
 
 void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.open('{', "sizes");
-  if (!model.hot.empty())
-    json.objects("hot", model.hot, [&](const HotDescription& hot) {
-      json.value("values", std::string_view(hot.name));
-      json.value("code_bytes", hot.code_bytes);
-      json.value("own_weight_bytes", hot.own_weight_bytes);
+  if (!model.specializations.empty())
+    json.objects("hot", model.specializations, [&](const SpecializationDescription& specializations) {
+      json.value("values", std::string_view(specializations.name));
+      json.value("code_bytes", specializations.code_bytes);
+      json.value("own_weight_bytes", specializations.own_weight_bytes);
     });
   json.value("arena_bytes", model.arena_bytes);
   json.value("arena_alignment", model.arena_alignment);

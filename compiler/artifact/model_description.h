@@ -71,7 +71,7 @@ struct CpuDescription {
 };
 
 // Values of dims that vary for which an object has code of its own.
-struct HotDescription {
+struct SpecializationDescription {
   std::string name;             // "batch=1,seq=128", of several CPUs with the one that it is for
   int64_t code_bytes = 0;       // of kernels that other values do not have
   int64_t own_weight_bytes = 0; // of weights that lie in a form for these values beside those for others
@@ -127,7 +127,7 @@ struct ModelDescription {
   std::vector<CpuDescription>
       cpus;                   // the most able first, as firn_rt2_call::variant numbers them; empty: one CPU
   int64_t shared_kernels = 0; // that all of these run in the code for the last, since they take little time
-  std::vector<HotDescription> hot;
+  std::vector<SpecializationDescription> specializations;
   std::vector<std::string> flags; // those that shape the code, in a fixed order
 
   std::vector<KernelDescription> kernels;

@@ -75,9 +75,10 @@ std::string write_report(const ModelDescription& model) {
     text += line(cpu.name, cpu.own_weight_bytes == 0 ? "reads the weights in the form that others do"
                                                      : "has " + with_separators(cpu.own_weight_bytes) +
                                                            " B of weights in a form of its own");
-  for (const HotDescription& hot : model.hot)
-    text += line("hot " + hot.name, with_separators(hot.code_bytes) + " B of code of its own, " +
-                                        with_separators(hot.own_weight_bytes) + " B of weights");
+  for (const SpecializationDescription& specializations : model.specializations)
+    text += line("hot " + specializations.name,
+                 with_separators(specializations.code_bytes) + " B of code of its own, " +
+                     with_separators(specializations.own_weight_bytes) + " B of weights");
   if (model.shared_kernels > 0)
     text += line("all CPUs", "run " + std::to_string(model.shared_kernels) +
                                  " kernels that take little time in the code for " + model.cpus.back().name);

@@ -62,9 +62,11 @@ Result check_programs(const kernel::Program& program, const CodegenOptions& opti
   if (Result result = check_program(program, options.target); !result) return result;
   for (const VariantCode& variant : options.variants)
     if (Result result = check_program(*variant.program, variant.target); !result) return result;
-  for (const HotCode& hot : options.hot)
-    if (Result result = check_program(*hot.program, options.target_of(hot.variant)); !result) return result;
-  return options.prepare ? check_program(*options.prepare, options.least_target()) : Result();
+  for (const SpecializedCode& specializations : options.specializations)
+    if (Result result = check_program(*specializations.program, options.target_of(specializations.variant));
+        !result)
+      return result;
+  return options.prepare ? check_program(*options.prepare, options.baseline_target()) : Result();
 }
 
 // Machines for the target and for other CPUs, of which the last is kept.
@@ -164,13 +166,14 @@ void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Gene
 }
 
 // Of each program for certain extents, what its kernels take that no other program has as well.
-void add_hot_sizes(ObjectFacts& facts, const CodegenOptions& options, const Generation& generation) {
-  for (const HotCode& hot : options.hot) {
+void add_specialization_sizes(ObjectFacts& facts, const CodegenOptions& options,
+                              const Generation& generation) {
+  for (const SpecializedCode& specializations : options.specializations) {
     int64_t bytes = 0;
-    for (const auto& kernel : hot.program->kernels)
+    for (const auto& kernel : specializations.program->kernels)
       for (const auto& [symbol, size] : facts.kernel_text_bytes)
         if (symbol == kernel_symbol(*kernel) && !generation.merged.count(symbol)) bytes += size;
-    facts.hot_text_bytes.push_back(bytes);
+    facts.specialization_text_bytes.push_back(bytes);
   }
 }
 
@@ -187,11 +190,11 @@ std::set<std::string> custom_symbols(const kernel::Program& program) {
 // Weights in an object of COFF or Mach-O lie beside the code, which reaches 2 GiB at most; ELF has a section
 // of their own for them, which may lie further.
 Result check_reach(int64_t weight_bytes) {
-  constexpr int64_t kMost =
+  constexpr int64_t kMax =
       (int64_t{1} << 31) - (int64_t{64} << 20); // code and the program's own data come too
-  if (weight_bytes <= kMost) return {};
+  if (weight_bytes <= kMax) return {};
   return unsupported_error("the weights take " + std::to_string(weight_bytes) +
-                           " bytes: an object of COFF or Mach-O holds no more than " + std::to_string(kMost) +
+                           " bytes: an object of COFF or Mach-O holds no more than " + std::to_string(kMax) +
                            "; --weight-type holds them in fewer bits");
 }
 
@@ -234,7 +237,7 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
                               has_weights ? embedded.weight_bytes : 0, custom_symbols(program));
   if (!facts) return facts.error();
   facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
-  add_hot_sizes(*facts, options, generation);
+  add_specialization_sizes(*facts, options, generation);
   name_kernels(*facts, program, generation);
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();

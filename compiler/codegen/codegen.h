@@ -22,7 +22,7 @@ struct VariantCode {
 
 // Code for runs with certain extents, in the place of that of one CPU for all. Its program has the same
 // constants, inputs, outputs and extents; its kernels' names are its own.
-struct HotCode {
+struct SpecializedCode {
   size_t variant; // the CPU, as of firn_rt2_call::variant
   const kernel::Program* program;
   std::vector<std::pair<size_t, int64_t>> extents; // which of the program's, and what they are
@@ -49,14 +49,14 @@ struct CodegenOptions {
   // these, firn_rt2_call::variant says whose code runs: 0 that for `target`, 1 the first of these.
   std::vector<VariantCode> variants = {};
   // The first that is for a run's CPU and extents runs.
-  std::vector<HotCode> hot = {};
+  std::vector<SpecializedCode> specializations = {};
 
-  bool has_choice() const { return !variants.empty() || !hot.empty(); } // of programs at run time
+  bool has_choice() const { return !variants.empty() || !specializations.empty(); } // of programs at run time
 
   const TargetInfo& target_of(size_t variant) const {
     return variant == 0 ? target : variants[variant - 1].target;
   }
-  const TargetInfo& least_target() const { return variants.empty() ? target : variants.back().target; }
+  const TargetInfo& baseline_target() const { return variants.empty() ? target : variants.back().target; }
 
   // The program whose constants the object holds.
   const kernel::Program& embedded(const kernel::Program& program) const {
@@ -76,7 +76,8 @@ struct ObjectFacts {
   uint64_t weights_hash = 0;                                      // of the constants that the object holds
   int64_t stack_bytes = 0;                                        // deepest frame of entry plus kernel
   std::vector<std::pair<std::string, int64_t>> kernel_text_bytes; // by kernel name
-  std::vector<int64_t> hot_text_bytes;        // of kernels that each of CodegenOptions::hot shares with none
+  std::vector<int64_t>
+      specialization_text_bytes;              // of kernels that each of CodegenOptions::hot shares with none
   std::vector<std::string> undefined_symbols; // sorted
   std::vector<std::string> custom_symbols;    // of these the program's functions
 };

@@ -24,19 +24,21 @@ class ChoiceEmitter : EntryEmitter {
 public:
   ChoiceEmitter(ModuleContext& context, const CodegenOptions& options) : EntryEmitter(context, options) {}
 
-  void emit(const std::vector<llvm::Function*>& entries, const std::vector<llvm::Function*>& hot) {
+  void emit(const std::vector<llvm::Function*>& entries,
+            const std::vector<llvm::Function*>& specializations) {
     begin(options_.run_symbol, llvm::Type::getInt32Ty(context_.context), {pointer()});
     llvm::Value* call = function_->getArg(0);
     llvm::Value* variant = load(context_.index_type(), call, Field::Variant);
-    llvm::BasicBlock* least = new_block("least");
-    llvm::SwitchInst* choice = ir_.CreateSwitch(variant, least, static_cast<unsigned>(entries.size() - 1));
+    llvm::BasicBlock* baseline = new_block("least");
+    llvm::SwitchInst* choice = ir_.CreateSwitch(variant, baseline, static_cast<unsigned>(entries.size() - 1));
     for (size_t i = 0; i < entries.size(); ++i) {
       bool is_last = i + 1 == entries.size();
-      llvm::BasicBlock* block = is_last ? least : new_block("variant");
+      llvm::BasicBlock* block = is_last ? baseline : new_block("variant");
       if (!is_last) choice->addCase(word(static_cast<int64_t>(i)), block);
       ir_.SetInsertPoint(block);
-      for (size_t h = 0; h < hot.size(); ++h)
-        if (options_.hot[h].variant == i) emit_if_hot(options_.hot[h], hot[h], call);
+      for (size_t h = 0; h < specializations.size(); ++h)
+        if (options_.specializations[h].variant == i)
+          emit_if_specialized(options_.specializations[h], specializations[h], call);
       emit_tail(entries[i], call);
     }
   }
@@ -49,7 +51,7 @@ private:
   }
 
   // Runs the entry if the call has its extents.
-  void emit_if_hot(const HotCode& code, llvm::Function* entry, llvm::Value* call) {
+  void emit_if_specialized(const SpecializedCode& code, llvm::Function* entry, llvm::Value* call) {
     llvm::Value *table = load_pointer(call, Field::Extents), *fits = nullptr;
     for (const auto& [number, wanted] : code.extents) {
       llvm::Value* equal = ir_.CreateICmpEQ(load_extent(table, number), word(wanted));
@@ -123,8 +125,9 @@ std::string weights_section(const CodegenOptions& options) {
 }
 
 void emit_choice(ModuleContext& context, const CodegenOptions& options,
-                 const std::vector<llvm::Function*>& entries, const std::vector<llvm::Function*>& hot) {
-  ChoiceEmitter(context, options).emit(entries, hot);
+                 const std::vector<llvm::Function*>& entries,
+                 const std::vector<llvm::Function*>& specializations) {
+  ChoiceEmitter(context, options).emit(entries, specializations);
 }
 
 void emit_weights(ModuleContext& context, const Program& program, const CodegenOptions& options, bool embed) {

@@ -65,7 +65,7 @@ llvm::Function* KernelEmitter::create_function() {
   std::vector<llvm::Type*> types(kernel_.parameters.size(), llvm::PointerType::getUnqual(c));
   types.insert(types.end(), kernel_.extents.size(), context_.index_type());
   if (kernel_.phase) types.insert(types.end(), 2, context_.index_type());
-  if (kernel_.most_iterations() > 1) types.insert(types.end(), 2, context_.index_type());
+  if (kernel_.max_iterations() > 1) types.insert(types.end(), 2, context_.index_type());
   auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(c), types, /*isVarArg=*/false);
   auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage,
                                           kernel_symbol(kernel_), context_.module);
@@ -163,7 +163,7 @@ template <class Body> void KernelEmitter::emit_range(unsigned argument, Body bod
 }
 
 void KernelEmitter::emit_iterations(unsigned argument, llvm::Value* is_back) {
-  if (kernel_.most_iterations() > 1)
+  if (kernel_.max_iterations() > 1)
     return emit_range(argument, [&](llvm::Value* variable) {
       if (is_back) {
         llvm::Value* last = ir_.CreateSub(function_->getArg(argument + 1), index_constant(1));
@@ -318,9 +318,9 @@ void KernelEmitter::emit_for(const Op& op) {
   std::vector<llvm::Value*> carried;
   for (kernel::Register operand : op.operands) carried.push_back(value(operand));
 
-  auto iterate = [&](int64_t copies) {
-    return [this, &op, &block, copies](llvm::Value* variable, std::vector<llvm::Value*> current) {
-      for (int64_t copy = 0; copy < copies; ++copy) {
+  auto iterate = [&](int64_t unroll) {
+    return [this, &op, &block, unroll](llvm::Value* variable, std::vector<llvm::Value*> current) {
+      for (int64_t copy = 0; copy < unroll; ++copy) {
         expressions_.set(*op.symbol, {variable, copy * op.step, depth_});
         bool outer = has_offsets_;
         has_offsets_ |= copy > 0;
@@ -333,10 +333,10 @@ void KernelEmitter::emit_for(const Op& op) {
       return current;
     };
   };
-  auto loop = [&](const IntExpr& from, const IntExpr& to, int64_t copies) {
+  auto loop = [&](const IntExpr& from, const IntExpr& to, int64_t unroll) {
     bool once = (to - from).lower_bound() >= 1;
     ++depth_;
-    carried = emit_loop(expression(from), expression(to), op.step * copies, once, carried, iterate(copies));
+    carried = emit_loop(expression(from), expression(to), op.step * unroll, once, carried, iterate(unroll));
     --depth_;
   };
   IntExpr extent = upper - lower;

@@ -1,7 +1,7 @@
 // The module of an object: the code of its programs for every CPU, and the functions around them.
 #include "compiler/codegen/entry_emitter.h"
 #include "compiler/codegen/module_emitter.h"
-#include "compiler/kernel/text.h"
+#include "compiler/kernel/kir_text.h"
 
 #include <llvm/TargetParser/Triple.h>
 
@@ -43,14 +43,14 @@ private:
         std::string text = kernel_text(*kernel, /*anonymous=*/true);
         uint64_t features = options_.target_of(variant).required_cpu_features;
         if (kernel->tasks > 1) tasks[text].push_back({task_symbol(*kernel), features});
-        if (kernel->is_for_least) features = options_.least_target().required_cpu_features;
+        if (kernel->is_for_baseline) features = options_.baseline_target().required_cpu_features;
         kernels[std::move(text)].push_back({kernel_symbol(*kernel), features});
       }
     };
     for (size_t variant = options_.variants.size() + 1; variant-- > 0;) {
       gather(program_of(program, variant), variant);
-      for (const HotCode& hot : options_.hot)
-        if (hot.variant == variant) gather(*hot.program, variant);
+      for (const SpecializedCode& specializations : options_.specializations)
+        if (specializations.variant == variant) gather(*specializations.program, variant);
     }
     for (auto* groups : {&kernels, &tasks}) // tasks call kernels
       for (auto& [text, functions] : *groups)
@@ -61,8 +61,8 @@ private:
   void emit_program(const Program& program, const std::string& symbol, size_t variant,
                     const bool* embed_weights) {
     ModuleContext context = this->context(variant);
-    ModuleContext least = this->context(options_.variants.size());
-    codegen::emit_program(context, least, program, options_, symbol,
+    ModuleContext baseline = this->context(options_.variants.size());
+    codegen::emit_program(context, baseline, program, options_, symbol,
                           options_.profile && &program != options_.prepare);
     if (embed_weights) emit_weights(context, program, options_, *embed_weights);
     result_.entry_symbols.push_back(symbol);
@@ -96,15 +96,16 @@ private:
 
   // The code of every CPU and of certain extents, and the function that calls what the call asks for.
   void emit_choices(const Program& program, const bool* embed_weights) {
-    std::vector<llvm::Function*> entries, hot;
+    std::vector<llvm::Function*> entries, specializations;
     for (size_t variant = 0; variant <= options_.variants.size(); ++variant)
       entries.push_back(
           emit_entry(program_of(program, variant), "firn.run." + std::to_string(variant), variant));
-    for (const HotCode& code : options_.hot)
-      hot.push_back(emit_entry(*code.program, "firn.run.hot." + std::to_string(hot.size()), code.variant));
+    for (const SpecializedCode& code : options_.specializations)
+      specializations.push_back(
+          emit_entry(*code.program, "firn.run.hot." + std::to_string(specializations.size()), code.variant));
     // Of the least able CPU, whose code finds the weights for all.
     ModuleContext context = this->context(options_.variants.size());
-    emit_choice(context, options_, entries, hot);
+    emit_choice(context, options_, entries, specializations);
     if (embed_weights) emit_weights(context, program, options_, *embed_weights);
     result_.entry_symbols.push_back(options_.run_symbol);
   }

@@ -38,10 +38,10 @@ static std::optional<Clamped> clamped(llvm::Value* value) {
   };
   using namespace llvm::PatternMatch;
   const llvm::APFloat *low = nullptr, *high = nullptr;
-  auto [most, above] = extreme(value, llvm::CmpInst::FCMP_OLT);
-  if (!most || !match(most, m_APFloat(high))) return std::nullopt;
-  auto [number, least] = extreme(above, llvm::CmpInst::FCMP_OGT);
-  if (!number || !match(least, m_APFloat(low))) return std::nullopt;
+  auto [max, above] = extreme(value, llvm::CmpInst::FCMP_OLT);
+  if (!max || !match(max, m_APFloat(high))) return std::nullopt;
+  auto [number, min] = extreme(above, llvm::CmpInst::FCMP_OGT);
+  if (!number || !match(min, m_APFloat(low))) return std::nullopt;
   return Clamped{number, above, low->convertToDouble(), high->convertToDouble()};
 }
 
@@ -63,8 +63,8 @@ static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
 
 // `number` where it is less; a NaN stays.
 static llvm::Value* kept_below(llvm::IRBuilder<>& ir, llvm::Value* number, double high) {
-  llvm::Value* most = llvm::ConstantFP::get(number->getType(), high);
-  return ir.CreateSelect(ir.CreateFCmpOLT(most, number), most, number);
+  llvm::Value* max = llvm::ConstantFP::get(number->getType(), high);
+  return ir.CreateSelect(ir.CreateFCmpOLT(max, number), max, number);
 }
 
 // The words of a register of 512 bits, to which `added` is added; what is beyond i32 becomes its least
@@ -93,8 +93,8 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
     return bounds->low == static_cast<double>(low - zero) && bounds->high == static_cast<double>(high - zero);
   };
   auto rounded = [&](llvm::Value* floats, int64_t added) { return rounded_to_words(ir_, floats, added); };
-  auto limited = [&](llvm::Intrinsic::ID least, llvm::Value* whole, int64_t bound) {
-    return ir_.CreateBinaryIntrinsic(least, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
+  auto limited = [&](llvm::Intrinsic::ID min, llvm::Value* whole, int64_t bound) {
+    return ir_.CreateBinaryIntrinsic(min, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
   };
   // Where others like them are stored beside them, packs narrow them together.
   auto noted = [&](llvm::Value* narrowed, int64_t added, int64_t moved, bool is_signed) {
@@ -132,16 +132,16 @@ llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* n
   std::optional<Clamped> bounds = found && found->zero >= 0 ? clamped(found->floats) : std::nullopt;
   if (!bounds) return nullptr;
   int64_t zero = found->zero;
-  double least = bounds->low + static_cast<double>(zero), most = bounds->high + static_cast<double>(zero);
-  bool is_unsigned = least == 0 && most <= 255;
-  if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && least == -128 && most <= 127)) return nullptr;
+  double min = bounds->low + static_cast<double>(zero), max = bounds->high + static_cast<double>(zero);
+  bool is_unsigned = min == 0 && max <= 255;
+  if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && min == -128 && max <= 127)) return nullptr;
   llvm::Value* below = kept_below(ir_, bounds->number, bounds->high);
   llvm::Value* whole = ir_.CreateFreeze(
       ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), below->getType()}, {below}));
   if (zero != 0) whole = ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), zero));
   int bits = static_cast<int>(narrow->getScalarSizeInBits());
-  auto limited = [&](llvm::Intrinsic::ID least_of, int64_t bound) {
-    whole = ir_.CreateBinaryIntrinsic(least_of, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
+  auto limited = [&](llvm::Intrinsic::ID min_of, int64_t bound) {
+    whole = ir_.CreateBinaryIntrinsic(min_of, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
   };
   limited(llvm::Intrinsic::smax, is_unsigned ? 0 : -(int64_t{1} << (bits - 1)));
   limited(llvm::Intrinsic::smin, (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1);
@@ -167,7 +167,7 @@ void KernelEmitter::pass_narrowed_stores(const Op& op) {
 }
 
 void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
-  constexpr size_t kMostWaiting = 16; // what they store is in registers meanwhile
+  constexpr size_t kMaxWaiting = 16; // what they store is in registers meanwhile
   auto found = narrowed_.find(store->getValueOperand());
   if (found == narrowed_.end() || context_.target.narrowed_together == 1) return join_narrowed_stores();
   const llvm::DataLayout& layout = context_.module.getDataLayout();
@@ -179,7 +179,7 @@ void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
     const NarrowedStore& first = waiting_.front();
     bool fits = first.buffer == next.buffer && first.base == next.base &&
                 first.bytes.is_signed == next.bytes.is_signed && first.bytes.moved == next.bytes.moved;
-    if (!fits || waiting_.size() == kMostWaiting) join_narrowed_stores();
+    if (!fits || waiting_.size() == kMaxWaiting) join_narrowed_stores();
   }
   waiting_.push_back(next);
 }

@@ -25,11 +25,12 @@ public:
       : EntryEmitter(context, options), program_(program), shared_(context, program, ir_),
         extents_(ir_, context.index_type(), "program " + program.name) {}
 
-  void emit_code(const std::string& entry_symbol, bool profile, ModuleContext& least) {
+  void emit_code(const std::string& entry_symbol, bool profile, ModuleContext& baseline) {
     gather_facts();
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       const Kernel& kernel = *program_.kernels[i];
-      kernels_.push_back(KernelEmitter(kernel.is_for_least ? least : context_, kernel, facts_[i]).emit());
+      kernels_.push_back(
+          KernelEmitter(kernel.is_for_baseline ? baseline : context_, kernel, facts_[i]).emit());
     }
     emit_entry(entry_symbol, profile);
   }
@@ -251,7 +252,7 @@ private:
       arguments.push_back(extents_.constant(0));
       arguments.push_back(extents_.constant(kernel.phases));
     }
-    if (kernel.most_iterations() > 1) {
+    if (kernel.max_iterations() > 1) {
       arguments.push_back(extents_.constant(0));
       arguments.push_back(count);
     }
@@ -302,9 +303,9 @@ private:
 
 } // namespace
 
-void emit_program(ModuleContext& context, ModuleContext& least, const Program& program,
+void emit_program(ModuleContext& context, ModuleContext& baseline, const Program& program,
                   const CodegenOptions& options, const std::string& symbol, bool profile) {
-  ProgramEmitter(context, program, options).emit_code(symbol, profile, least);
+  ProgramEmitter(context, program, options).emit_code(symbol, profile, baseline);
 }
 
 } // namespace firn::codegen

@@ -50,13 +50,14 @@ protected:
 
 // The function that runs a program, with its kernels. `profile`: it stamps its steps. `least`: of kernels
 // that are for the least able CPU.
-void emit_program(ModuleContext& context, ModuleContext& least, const kernel::Program& program,
+void emit_program(ModuleContext& context, ModuleContext& baseline, const kernel::Program& program,
                   const CodegenOptions& options, const std::string& symbol, bool profile);
 
 // The function that runs the entry that the call's variant and extents ask for: of `entries` that of the
 // variant, but of `hot`, those of options.hot, the first that is for both.
 void emit_choice(ModuleContext& context, const CodegenOptions& options,
-                 const std::vector<llvm::Function*>& entries, const std::vector<llvm::Function*>& hot);
+                 const std::vector<llvm::Function*>& entries,
+                 const std::vector<llvm::Function*>& specializations);
 
 // The function that finds the program's constants. `embed`: they are in the module (emit_module).
 void emit_weights(ModuleContext& context, const kernel::Program& program, const CodegenOptions& options,

@@ -5,7 +5,7 @@
 
 #include "compiler/codegen/emit_expression.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/target/product.h"
+#include "compiler/target/mac.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>

@@ -90,10 +90,10 @@ Value* float_to_long(Builder& ir, Value* number, bool is_signed) {
 Value* saturating_float_to_long(Builder& ir, Value* number, bool is_signed) {
   auto real = [&](double v) { return llvm::ConstantFP::get(number->getType(), v); };
   Value* result = float_to_long(ir, number, is_signed);
-  Value* most = ir.getInt64(is_signed ? static_cast<uint64_t>(INT64_MAX) : UINT64_MAX);
-  Value* least = ir.getInt64(is_signed ? static_cast<uint64_t>(INT64_MIN) : 0);
-  result = ir.CreateSelect(ir.CreateFCmpOGE(number, real(is_signed ? 0x1p63 : 0x1p64)), most, result);
-  result = ir.CreateSelect(ir.CreateFCmpOLE(number, real(is_signed ? -0x1p63 : 0.0)), least, result);
+  Value* max = ir.getInt64(is_signed ? static_cast<uint64_t>(INT64_MAX) : UINT64_MAX);
+  Value* min = ir.getInt64(is_signed ? static_cast<uint64_t>(INT64_MIN) : 0);
+  result = ir.CreateSelect(ir.CreateFCmpOGE(number, real(is_signed ? 0x1p63 : 0x1p64)), max, result);
+  result = ir.CreateSelect(ir.CreateFCmpOLE(number, real(is_signed ? -0x1p63 : 0.0)), min, result);
   return ir.CreateSelect(ir.CreateFCmpUNO(number, number), ir.getInt64(0), result);
 }
 

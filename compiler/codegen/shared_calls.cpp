@@ -26,7 +26,7 @@ unsigned argument_count(const Kernel& kernel) {
 
 SharedCalls::SharedCalls(ModuleContext& context, const Program& program, llvm::IRBuilder<>& ir)
     : context_(context), program_(program), ir_(ir) {
-  for (const auto& kernel : program.kernels) most_tasks_ = std::max(most_tasks_, kernel->tasks);
+  for (const auto& kernel : program.kernels) max_tasks_ = std::max(max_tasks_, kernel->tasks);
   count_words(program.steps);
 }
 
@@ -37,7 +37,7 @@ void SharedCalls::count_words(const std::vector<Step>& steps) {
     count_words(step.first);
     count_words(step.second);
     if (step.kind != Step::Kind::Concurrent) continue;
-    most_tasks_ = std::max(most_tasks_, static_cast<int>(step.first.size()));
+    max_tasks_ = std::max(max_tasks_, static_cast<int>(step.first.size()));
     unsigned sum = 0;
     for (const Step& call : step.first)
       sum += argument_count(*program_.kernels[static_cast<size_t>(call.kernel)]) + 4;
@@ -60,15 +60,15 @@ llvm::BasicBlock* SharedCalls::new_block(const char* name) {
 void SharedCalls::begin(llvm::Value* executor) {
   executor_ = executor;
   unsigned words = words_;
-  int most_waiting = 0; // tasks of a kernel with phases
+  int max_waiting = 0; // tasks of a kernel with phases
   for (const auto& kernel : program_.kernels) {
     if (kernel->tasks <= 1) continue;
     words = std::max(words, 1 + argument_count(*kernel) + (kernel->parallel_count.is_constant() ? 0 : 1));
-    if (kernel->phases > 1) most_waiting = std::max(most_waiting, kernel->tasks);
+    if (kernel->phases > 1) max_waiting = std::max(max_waiting, kernel->tasks);
   }
   // What all write lies on lines of its own: the items that are finished, and those taken of each share.
   finished_ = (words + kLineWords - 1) / kLineWords * kLineWords;
-  if (most_waiting > 0) words = finished_ + (1 + static_cast<unsigned>(most_waiting)) * kLineWords;
+  if (max_waiting > 0) words = finished_ + (1 + static_cast<unsigned>(max_waiting)) * kLineWords;
   {
     // Elsewhere than at the start of the function it would move the stack pointer, and vectors that LLVM
     // passes on the stack would not be aligned.
@@ -77,14 +77,14 @@ void SharedCalls::begin(llvm::Value* executor) {
     ir_.SetInsertPoint(&start, start.getFirstInsertionPt());
     frame_ = ir_.CreateAlloca(llvm::ArrayType::get(context_.index_type(), words), nullptr, "frame");
   }
-  if (most_waiting > 0) frame_->setAlignment(llvm::Align(kCacheLineBytes));
+  if (max_waiting > 0) frame_->setAlignment(llvm::Align(kCacheLineBytes));
   llvm::BasicBlock *alone = ir_.GetInsertBlock(), *lent = new_block("lent"), *ready = new_block("ready");
   ir_.CreateCondBr(ir_.CreateIsNull(executor), ready, lent);
   ir_.SetInsertPoint(lent);
-  llvm::Value *most = constant(most_tasks_), *known = load_word(executor, Concurrency, context_.index_type());
+  llvm::Value *max = constant(max_tasks_), *known = load_word(executor, Concurrency, context_.index_type());
   // 0, unknown, is more than any.
-  llvm::Value* fewer = ir_.CreateICmpULT(ir_.CreateSub(known, constant(1)), ir_.CreateSub(most, constant(1)));
-  llvm::Value* threads = ir_.CreateSelect(fewer, known, most);
+  llvm::Value* fewer = ir_.CreateICmpULT(ir_.CreateSub(known, constant(1)), ir_.CreateSub(max, constant(1)));
+  llvm::Value* threads = ir_.CreateSelect(fewer, known, max);
   ir_.CreateBr(ready);
   ir_.SetInsertPoint(ready);
   llvm::PHINode* either = ir_.CreatePHI(context_.index_type(), 2, "threads");
@@ -101,7 +101,7 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
   ir_.CreateCondBr(ir_.CreateICmpUGT(threads_, constant(1)), shared, alone);
 
   ir_.SetInsertPoint(shared);
-  llvm::Value* tasks = kernel.tasks == most_tasks_
+  llvm::Value* tasks = kernel.tasks == max_tasks_
                            ? threads_
                            : ir_.CreateSelect(ir_.CreateICmpULT(threads_, constant(kernel.tasks)), threads_,
                                               constant(kernel.tasks));

@@ -36,7 +36,7 @@ public:
   SharedCalls(ModuleContext& context, const kernel::Program& program, llvm::IRBuilder<>& ir);
 
   // Whether the program has any.
-  bool exist() const { return most_tasks_ > 1; }
+  bool exist() const { return max_tasks_ > 1; }
   // At the start of the entry function: `executor`, loaded from the call, may be null.
   void begin(llvm::Value* executor);
   // Calls kernel number `number`, emitted as `function`, with a pointer per parameter and a word per extent,
@@ -75,7 +75,7 @@ private:
   ModuleContext& context_;
   const kernel::Program& program_;
   llvm::IRBuilder<>& ir_;
-  int most_tasks_ = 1;
+  int max_tasks_ = 1;
   llvm::Value *executor_ = nullptr, *threads_ = nullptr; // 1 without an executor
   llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, arguments, count
   unsigned words_ = 1;                                   // that the frame has at least

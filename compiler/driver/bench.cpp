@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Times {
-  double median = 0, least = 0; // seconds per run
+  double median = 0, min = 0; // seconds per run
 };
 
 Times time_runs(ObjectRunner& runner, double seconds) {
@@ -150,7 +150,7 @@ std::string head(const BenchOptions& options, const Compilation& c, const Actual
   std::string text = line + ("code for " + cpu_note(options.compile)) + "\n";
   std::string name = std::filesystem::path(options.compile.model).stem().string();
   std::snprintf(line, sizeof line, "%-24s %.4g ms   (min %.4g)", name.c_str(), times.median * 1e3,
-                times.least * 1e3);
+                times.min * 1e3);
   text += line;
   for (const artifact::DimDescription& dim : c.description.dims)
     text += "   " + dim.name + "=" + std::to_string(dims.values.at(dim.symbol.get()));
@@ -218,7 +218,7 @@ std::string table(const Compilation& c, const Simulation& simulation, std::vecto
 std::string json(const Compilation& c, const ActualDims& dims, const Times& times,
                  const std::vector<Row>& rows, const Simulation* simulation) {
   char number[160];
-  std::snprintf(number, sizeof number, "%.9g, \"min_s\": %.9g", times.median, times.least);
+  std::snprintf(number, sizeof number, "%.9g, \"min_s\": %.9g", times.median, times.min);
   std::string text = "{\"median_s\": " + std::string(number) +
                      ", \"cpu\": " + artifact::json_string(c.name_of(c.run_variant)) +
                      ", \"flops\": " + std::to_string(c.description.flops) +

@@ -2,7 +2,7 @@
 #include "compiler/driver/calibration_data.h"
 
 #include "compiler/driver/run.h"
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 
 #include <algorithm>
 #include <charconv>

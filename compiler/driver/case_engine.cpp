@@ -31,8 +31,8 @@ bool depends_on_random(Value value) {
 }
 
 // 2, 3, 5, 8, ... and the most that the object makes use of; 0 behind that.
-size_t next_count(size_t threads, int most) {
-  auto last = static_cast<size_t>(most);
+size_t next_count(size_t threads, int max) {
+  auto last = static_cast<size_t>(max);
   return threads >= last ? 0 : std::min(last, threads + (threads + 1) / 2);
 }
 

@@ -4,7 +4,7 @@
 
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 
 #include <set>
 

@@ -2,16 +2,16 @@
 #include "compiler/driver/compile.h"
 
 #include "compiler/driver/describe.h"
-#include "compiler/driver/hot_values.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/phase_timer.h"
+#include "compiler/driver/specializations.h"
 #include "compiler/driver/variants.h"
 #include "compiler/driver/write_outputs.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/kernel/passes/prepare_program.h"
 #include "compiler/lower/prepare.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
 #include "compiler/target/assumed_version.h"
@@ -76,11 +76,11 @@ Result run_graph_passes(Compilation& c, const CompileOptions& options,
   return done ? dumps.result : done;
 }
 
-Result run_kernel_passes(Compilation& c, const CompileOptions& options, const TargetInfo& least,
+Result run_kernel_passes(Compilation& c, const CompileOptions& options, const TargetInfo& baseline,
                          const std::string& passes, Dumps& dumps) {
   kernel::KernelPipelineRun run;
   run.options.target = &c.target;
-  run.options.least = &least;
+  run.options.baseline = &baseline;
   run.options.threads = options.threads;
   run.options.share_all = options.share_all;
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
@@ -93,7 +93,7 @@ Result run_kernel_passes(Compilation& c, const CompileOptions& options, const Ta
 // The program that makes the constants of c.program, which have their places.
 Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
   lower::LoweringOptions serial = options;                               // it runs once
-  if (!c.narrower.empty()) serial.target = c.narrower.back().cpu.target; // on any of the CPUs
+  if (!c.variants.empty()) serial.target = c.variants.back().cpu.target; // on any of the CPUs
   serial.explanations = nullptr;
   serial.plans = nullptr; // those of another module
   serial.schedules = nullptr;
@@ -159,8 +159,8 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   lowering.threads = options.threads;
   lowering.check_indices = options.check_indices;
   lowering.text_bytes = options.text_bytes;
-  const TargetInfo least = cpus->back().target;
-  lowering.least = &least;
+  const TargetInfo baseline = cpus->back().target;
+  lowering.baseline = &baseline;
   auto plans = plan_cpus(c, lowering, *cpus);
   if (!plans) return failed(plans.error());
   lowering.plans = plans->data();
@@ -169,7 +169,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.program = std::move(*program);
 
   if (options.threads > 1)
-    if (Result done = run_kernel_passes(c, options, least, kernel::kSharingPasses, dumps); !done)
+    if (Result done = run_kernel_passes(c, options, baseline, kernel::kSharingPasses, dumps); !done)
       return failed(done.error());
 
   timer.begin("plan memory");
@@ -178,12 +178,12 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   timer.begin("kernel passes");
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
-  if (Result done = run_kernel_passes(c, options, least, kernel_passes, dumps); !done)
+  if (Result done = run_kernel_passes(c, options, baseline, kernel_passes, dumps); !done)
     return failed(done.error());
   for (size_t i = 1; i < cpus->size(); ++i)
     if (Result added = add_variant(options, lowering, std::move((*cpus)[i]), (*plans)[i], c); !added)
       return failed(added.error());
-  if (Result added = add_hot_programs(options, lowering, *plans, c); !added) return failed(added.error());
+  if (Result added = add_specializations(options, lowering, *plans, c); !added) return failed(added.error());
   bool prepares = options.weights == Weights::Init && lower::needs_preparing(c.program);
   if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);
   if (prepares)
@@ -198,7 +198,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
 } // namespace
 
 const kernel::Program& Compilation::program_at(size_t variant, const std::vector<size_t>& extents) const {
-  for (const HotProgram& each : hot)
+  for (const SpecializedProgram& each : specializations)
     if (each.variant == variant &&
         std::all_of(each.extents.begin(), each.extents.end(), [&](const auto& wanted) {
           return extents[wanted.first] == static_cast<size_t>(wanted.second);

@@ -24,7 +24,8 @@ enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manife
 // makes those before the first run.
 enum class Weights : uint8_t { Embed, Init };
 
-// What products of weights and activations are multiplied in; sums are f32 (passes/multiply_in_bf16.cpp).
+// The type that weights and activations are multiplied in; sums are f32
+// (passes/precision/multiply_in_bf16.cpp).
 enum class Precision : uint8_t { F32, BF16 };
 
 struct Compilation;
@@ -42,7 +43,7 @@ struct CompileOptions {
   std::string triple, cpu, features;
   std::vector<std::string> cpus; // instead of cpu and features: several, with code for each in one object
   // Values of dims that vary, by name, for which the object has code of their own.
-  std::vector<std::map<std::string, int64_t>> hot;
+  std::vector<std::map<std::string, int64_t>> specializations;
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
@@ -82,7 +83,7 @@ struct Variant {
 };
 
 // The code for runs in which dims that vary have certain values.
-struct HotProgram {
+struct SpecializedProgram {
   std::string values;                              // "batch=1,seq=128"
   size_t variant = 0;                              // the CPU, as of Compilation::run_variant
   std::vector<std::pair<size_t, int64_t>> extents; // numbers of Program::extents, and what they are
@@ -102,23 +103,23 @@ struct Compilation {
   std::optional<kernel::Program>
       prepare; // the same lowered, of Weights::Init; none: there is nothing to make
   artifact::ModelDescription description;
-  TargetInfo target;             // of several CPUs the most able
-  std::string cpu_name;          // of that one, as it was asked for
-  std::vector<Variant> narrower; // the others, the least able last
-  std::vector<HotProgram> hot;   // in the order of preference
-  std::vector<std::string> link; // as of the options
-  size_t run_variant = 0;        // firn_rt2_call::variant of what run, verify and bench take
+  TargetInfo target;                               // of several CPUs the most able
+  std::string cpu_name;                            // of that one, as it was asked for
+  std::vector<Variant> variants;                   // the others, the least able last
+  std::vector<SpecializedProgram> specializations; // in the order of preference
+  std::vector<std::string> link;                   // as of the options
+  size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {
-    return variant == 0 ? program : narrower[variant - 1].program;
+    return variant == 0 ? program : variants[variant - 1].program;
   }
   // What a run with these extents takes.
   const kernel::Program& program_at(size_t variant, const std::vector<size_t>& extents) const;
   const TargetInfo& target_of(size_t variant) const {
-    return variant == 0 ? target : narrower[variant - 1].cpu.target;
+    return variant == 0 ? target : variants[variant - 1].cpu.target;
   }
   const std::string& name_of(size_t variant) const {
-    return variant == 0 ? cpu_name : narrower[variant - 1].cpu.name;
+    return variant == 0 ? cpu_name : variants[variant - 1].cpu.name;
   }
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;

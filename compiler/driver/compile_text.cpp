@@ -93,9 +93,10 @@ std::string summary_text(const Compilation& c) {
       detail = "manifest";
     text += "  " + file + std::string(file.size() < 20 ? 20 - file.size() : 1, ' ') + detail + "\n";
   }
-  for (const artifact::HotDescription& hot : d.hot)
-    text += "  for " + hot.name + " code of its own, " + scaled(static_cast<double>(hot.code_bytes), "B") +
-            ", and weights, " + scaled(static_cast<double>(hot.own_weight_bytes), "B") + "\n";
+  for (const artifact::SpecializationDescription& specializations : d.specializations)
+    text += "  for " + specializations.name + " code of its own, " +
+            scaled(static_cast<double>(specializations.code_bytes), "B") + ", and weights, " +
+            scaled(static_cast<double>(specializations.own_weight_bytes), "B") + "\n";
   return text + winograd_text(c) +
          format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds,
                 static_cast<double>(peak_resident_bytes()) / 1e6);
@@ -152,7 +153,7 @@ void add_kernel_lines(const kernel::Program& program, const std::vector<kernel::
 std::string kernels_text(const Compilation& c) {
   std::string text = "# kernels, in the order of the program\n";
   add_kernel_lines(c.program, c.program.steps, text);
-  for (const Variant& variant : c.narrower) {
+  for (const Variant& variant : c.variants) {
     text += "# kernels for " + variant.cpu.name + "\n";
     add_kernel_lines(variant.program, variant.program.steps, text);
   }

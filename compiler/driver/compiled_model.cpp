@@ -11,7 +11,7 @@ namespace firn::driver {
 namespace {
 
 // Each takes an arena of its own. Functions of the program need not stand calls from several threads.
-size_t most_at_once(const CompileOptions& options) {
+size_t max_at_once(const CompileOptions& options) {
   return !options.link.empty() ? 1 : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
 
@@ -19,13 +19,13 @@ class CompiledModel final : public quantize::Executable {
 public:
   CompiledModel(CompileOptions options, onnx::ModelFacts facts, std::set<std::string>& external_files)
       : options_(std::move(options)), facts_(std::move(facts)), external_files_(external_files),
-        most_(most_at_once(options_)), pool_(most_) {}
+        max_(max_at_once(options_)), pool_(max_) {}
 
   Result run(const std::vector<quantize::Run>& runs, const Take& take) override {
     for (size_t begin = 0, end = 0; begin < runs.size(); begin = end) {
       std::vector<Task> tasks;
       if (Result ready = load(*runs[begin].sample, given_for(runs[begin])); !ready) return ready;
-      for (; end < runs.size() && tasks.size() < most_; ++end) {
+      for (; end < runs.size() && tasks.size() < max_; ++end) {
         GivenInputs given = given_for(runs[end]);
         if (!is_compiled_for(*runs[end].sample, given)) break;
         tasks.push_back({runners_.at(tasks.size()).get(), arguments_of(compilation_->module->main(), given),
@@ -124,7 +124,7 @@ private:
     auto runner = ObjectRunner::create(*compilation_);
     if (!runner) return runner.error();
     runners_.push_back(std::move(*runner));
-    while (runners_.size() < most_) runners_.push_back(runners_[0]->make_twin());
+    while (runners_.size() < max_) runners_.push_back(runners_[0]->make_twin());
     return {};
   }
 
@@ -136,7 +136,7 @@ private:
   GivenInputs fixed_; // inputs whose values the model was compiled for
   std::unique_ptr<Compilation> compilation_;
   std::vector<std::unique_ptr<ObjectRunner>> runners_; // twins of the first; none: it was only compiled
-  const size_t most_;                                  // runs at the same time
+  const size_t max_;                                   // runs at the same time
   ThreadPool pool_;
 };
 

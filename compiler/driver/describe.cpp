@@ -106,7 +106,7 @@ void describe_kernels(Compilation& c) {
     row.calls = calls[static_cast<int>(i)];
     row.flops = kernel.flops * row.calls;
     row.bytes = kernel.bytes * row.calls;
-    c.description.shared_kernels += kernel.is_for_least;
+    c.description.shared_kernels += kernel.is_for_baseline;
     c.description.flops += row.flops;
     c.description.kernels.push_back(std::move(row));
   }
@@ -125,9 +125,10 @@ Expected<std::string> content_hash(const Compilation& c) {
   text += "target " + d.triple + " " + c.target.display_name() + "\n";
   for (const std::string& flag : d.flags) text += "flag " + flag + "\n";
   text += kernel::print_program(c.program);
-  for (const Variant& variant : c.narrower)
+  for (const Variant& variant : c.variants)
     text += "target " + variant.cpu.name + "\n" + kernel::print_program(variant.program);
-  for (const HotProgram& hot : c.hot) text += "hot " + hot.values + "\n" + kernel::print_program(hot.program);
+  for (const SpecializedProgram& specializations : c.specializations)
+    text += "hot " + specializations.values + "\n" + kernel::print_program(specializations.program);
   if (c.prepare) text += kernel::print_program(*c.prepare);
   return sha256_hex(std::as_bytes(std::span(text)));
 }
@@ -160,18 +161,20 @@ uint64_t features_for(const Compilation& c, size_t variant) {
 // Of an object for several.
 void describe_cpus(Compilation& c) {
   artifact::ModelDescription& d = c.description;
-  if (c.narrower.empty()) return;
+  if (c.variants.empty()) return;
   d.cpus.push_back({c.cpu_name, features_for(c, 0), 0});
-  for (size_t i = 0; i < c.narrower.size(); ++i)
-    d.cpus.push_back({c.narrower[i].cpu.name, features_for(c, i + 1), c.narrower[i].own_weight_bytes});
+  for (size_t i = 0; i < c.variants.size(); ++i)
+    d.cpus.push_back({c.variants[i].cpu.name, features_for(c, i + 1), c.variants[i].own_weight_bytes});
   d.cpu.clear();
   for (const artifact::CpuDescription& cpu : d.cpus) d.cpu += (d.cpu.empty() ? "" : ", ") + cpu.name;
 }
 
-void describe_hot(Compilation& c) {
-  for (const HotProgram& hot : c.hot) {
-    std::string name = c.narrower.empty() ? hot.values : hot.values + ", " + c.name_of(hot.variant);
-    c.description.hot.push_back({std::move(name), 0, hot.own_weight_bytes});
+void describe_specializations(Compilation& c) {
+  for (const SpecializedProgram& specializations : c.specializations) {
+    std::string name = c.variants.empty()
+                           ? specializations.values
+                           : specializations.values + ", " + c.name_of(specializations.variant);
+    c.description.specializations.push_back({std::move(name), 0, specializations.own_weight_bytes});
   }
 }
 
@@ -205,9 +208,9 @@ Result check_names(const CompileOptions& options, const Function& main,
   return {};
 }
 
-memory::PlanOptions plan_options(const CompileOptions& options, const Module& module) {
-  memory::PlanOptions plan;
-  plan.fixes_interface = options.cpus.size() > 1 || !options.hot.empty();
+memory::ArenaOptions plan_options(const CompileOptions& options, const Module& module) {
+  memory::ArenaOptions plan;
+  plan.fixes_interface = options.cpus.size() > 1 || !options.specializations.empty();
   const Function& main = module.main();
   for (size_t i = 0; i < main.body().parameters().size(); ++i)
     if (!main.is_state(i))
@@ -247,10 +250,10 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.triple = c.target.triple;
   d.cpu = c.target.display_name();
   describe_cpus(c);
-  describe_hot(c);
+  describe_specializations(c);
   d.threads = options.threads;
   d.architecture = abi_architecture(c.target.arch);
-  d.required_features = features_for(c, c.narrower.size());
+  d.required_features = features_for(c, c.variants.size());
   d.flags = options.flags;
   auto hash = content_hash(c);
   if (!hash) return hash.error();
@@ -279,8 +282,10 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
   result.flushes_bf16 = options.precision == Precision::BF16 && options.math != lower::Math::Strict;
-  for (const Variant& variant : c.narrower) result.variants.push_back({variant.cpu.target, &variant.program});
-  for (const HotProgram& hot : c.hot) result.hot.push_back({hot.variant, &hot.program, hot.extents});
+  for (const Variant& variant : c.variants) result.variants.push_back({variant.cpu.target, &variant.program});
+  for (const SpecializedProgram& specializations : c.specializations)
+    result.specializations.push_back(
+        {specializations.variant, &specializations.program, specializations.extents});
   return result;
 }
 
@@ -289,8 +294,8 @@ void describe_object(Compilation& c) {
   c.description.weights_hash = c.object.weights_hash;
   c.description.object_bytes = c.object.object_bytes;
   c.description.stack_bytes = c.object.stack_bytes;
-  for (size_t i = 0; i < c.object.hot_text_bytes.size(); ++i)
-    c.description.hot[i].code_bytes = c.object.hot_text_bytes[i];
+  for (size_t i = 0; i < c.object.specialization_text_bytes.size(); ++i)
+    c.description.specializations[i].code_bytes = c.object.specialization_text_bytes[i];
   for (auto& row : c.description.kernels)
     for (const auto& [name, bytes] : c.object.kernel_text_bytes)
       if (name == row.name) row.code_bytes = bytes;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 
 namespace firn::driver {
 
@@ -10,7 +10,7 @@ namespace firn::driver {
 // those that do.
 Result check_names(const CompileOptions& options, const Function& main,
                    const std::vector<onnx::VaryingDim>& dims);
-memory::PlanOptions plan_options(const CompileOptions& options, const Module& module);
+memory::ArenaOptions plan_options(const CompileOptions& options, const Module& module);
 // Fills compilation.description but for what only the object tells (code bytes, stack).
 Result describe(const CompileOptions& options, Compilation& compilation);
 // Symbols and target for code generation; wants the description.

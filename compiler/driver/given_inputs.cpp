@@ -1,7 +1,7 @@
 // Tensors by name against the inputs of a model.
 #include "compiler/driver/given_inputs.h"
 
-#include "compiler/frontend/onnx/dim_options.h"
+#include "compiler/frontend/onnx/import/dim_options.h"
 
 namespace firn::driver {
 namespace {

@@ -2,7 +2,7 @@
 #include "compiler/driver/import_model.h"
 
 #include "compiler/driver/read_graph.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/kernel/kernel.h"
 
 #include <algorithm>

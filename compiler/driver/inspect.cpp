@@ -2,8 +2,8 @@
 #include "compiler/driver/inspect.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/frontend/onnx/operator_table.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/support/diagnostic_text.h"
 #include "compiler/support/mapped_file.h"
 

@@ -23,14 +23,14 @@ constexpr std::array kDescriptors = {
     Descriptor{"c8", DType::C64}, Descriptor{"c16", DType::C128}, Descriptor{"V2", DType::BF16}};
 
 bool is_bytes_in_files(DType dtype) {
-  return is_small_float(dtype) || is_packed(dtype);
+  return is_small_float(dtype) || is_sub_byte(dtype);
 }
 
 LiteralRef from_bytes(DType dtype, const Literal& bytes) {
   auto literal = std::make_shared<Literal>(dtype, bytes.dims());
   for (int64_t i = 0; i < bytes.num_elements(); ++i) {
     int64_t code = bytes.get_int(i);
-    if (!is_packed(dtype))
+    if (!is_sub_byte(dtype))
       literal->mutable_data<uint8_t>()[static_cast<size_t>(i)] = static_cast<uint8_t>(code);
     else if (is_float(dtype))
       literal->set_double(i, float8_to_float(dtype, static_cast<uint8_t>(code & 15)));
@@ -42,7 +42,7 @@ LiteralRef from_bytes(DType dtype, const Literal& bytes) {
 
 std::string to_bytes(const Literal& literal) {
   auto elements = literal.bytes();
-  if (!is_packed(literal.dtype())) return {reinterpret_cast<const char*>(elements.data()), elements.size()};
+  if (!is_sub_byte(literal.dtype())) return {reinterpret_cast<const char*>(elements.data()), elements.size()};
   std::string bytes;
   for (int64_t i = 0; i < literal.num_elements(); ++i)
     bytes +=

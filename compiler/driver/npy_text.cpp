@@ -9,7 +9,7 @@ namespace firn::driver {
 
 namespace {
 
-constexpr size_t kMostLength = size_t{1} << 28;
+constexpr size_t kMaxLength = size_t{1} << 28;
 
 std::string without_zeros(std::string text) {
   while (!text.empty() && text.back() == '\0') text.pop_back();
@@ -44,7 +44,7 @@ std::optional<size_t> npy_text_bytes(std::string_view descriptor) {
   if (descriptor.size() < 5 || (descriptor[2] != 'U' && descriptor[2] != 'S')) return std::nullopt;
   size_t length = 0;
   for (char c : descriptor.substr(3, descriptor.size() - 4)) {
-    if (c < '0' || c > '9' || length > kMostLength) return std::nullopt;
+    if (c < '0' || c > '9' || length > kMaxLength) return std::nullopt;
     length = length * 10 + static_cast<size_t>(c - '0');
   }
   return descriptor[2] == 'U' ? 4 * length : length;

@@ -16,12 +16,12 @@ uint64_t number_at(Bytes bytes, size_t at, int width) {
 
 constexpr uint32_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kLocalMark = 0x04034b50;
 constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30;
-constexpr size_t kMostComment = 65535;
+constexpr size_t kMaxComment = 65535;
 
 // Where the end of the central directory stands; nothing if there is none.
 std::optional<size_t> find_end(Bytes bytes) {
   if (bytes.size() < kEndBytes) return std::nullopt;
-  for (size_t back = kEndBytes; back <= std::min(bytes.size(), kEndBytes + kMostComment); ++back)
+  for (size_t back = kEndBytes; back <= std::min(bytes.size(), kEndBytes + kMaxComment); ++back)
     if (number_at(bytes, bytes.size() - back, 4) == kEndMark) return bytes.size() - back;
   return std::nullopt;
 }

@@ -2,7 +2,7 @@
 #include "compiler/driver/opt.h"
 
 #include "compiler/driver/read_graph.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"

@@ -24,7 +24,7 @@ public:
 private:
   double of_call(const kernel::Step& call) const {
     const kernel::Kernel& kernel = *program_.kernels[static_cast<size_t>(call.kernel)];
-    double computing = count_cycles(kernel, target_) * static_cast<double>(kernel.most_iterations()) *
+    double computing = count_cycles(kernel, target_) * static_cast<double>(kernel.max_iterations()) *
                        static_cast<double>(kernel.phases);
     return plan::overlapped(
         computing, plan::stream_cycles(weight_bytes(call), /*passes=*/1, target_, program_.weight_bytes));

@@ -1,7 +1,7 @@
 // Reads text, side file, module and program.
 #include "compiler/driver/read_graph.h"
 
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/sha256.h"

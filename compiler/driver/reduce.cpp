@@ -4,7 +4,7 @@
 #include "compiler/driver/reduce.h"
 
 #include "compiler/driver/object_runner.h"
-#include "compiler/frontend/onnx/model_part.h"
+#include "compiler/frontend/onnx/import/model_part.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/standard_output.h"

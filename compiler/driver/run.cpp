@@ -5,7 +5,7 @@
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/integer_text.h"
 #include "compiler/support/output_set.h"

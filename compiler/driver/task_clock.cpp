@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostRuns = 400; // each is kept until medians are taken
+constexpr size_t kMaxRuns = 400; // each is kept until medians are taken
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -134,7 +134,7 @@ SharedProfile profile_tasks(ObjectRunner& runner, const firn_executor* pool, siz
   runner.lend(clock.executor());
   std::vector<TimedRun> runs;
   auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (runs.size() < 5 || (Clock::now() < end && runs.size() < kMostRuns)) {
+  while (runs.size() < 5 || (Clock::now() < end && runs.size() < kMaxRuns)) {
     auto start = Clock::now();
     runner.run_again();
     double taken = seconds_since(start);

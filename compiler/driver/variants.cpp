@@ -4,7 +4,7 @@
 #include "compiler/driver/describe.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/kernel/passes/pass.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/plan_module.h"
 
@@ -67,7 +67,7 @@ Expected<FurtherProgram> lower_further(const CompileOptions& options, const lowe
   further.program.extents = c.program.extents; // whether or not it reads them all
   kernel::KernelPipelineRun run;
   run.options.target = &target;
-  run.options.least = lowering.least;
+  run.options.baseline = lowering.baseline;
   run.options.threads = options.threads;
   run.options.share_all = options.share_all;
   run.options.optimize_size = lowering.optimize_size;
@@ -75,7 +75,7 @@ Expected<FurtherProgram> lower_further(const CompileOptions& options, const lowe
     if (Result done = kernel::run_kernel_passes(further.program, kernel::kSharingPasses, run); !done)
       return done.error();
   further.own_weight_bytes = memory::share_constants(further.program, c.program);
-  memory::PlanOptions places = plan_options(options, *c.module);
+  memory::ArenaOptions places = plan_options(options, *c.module);
   places.interface_of = &c.program;
   memory::plan_arena(further.program, places);
   if (Result valid = kernel::verify(further.program); !valid) return valid.error();
@@ -91,7 +91,7 @@ Result add_variant(const CompileOptions& options, const lower::LoweringOptions& 
                    const plan::KernelPlans& plans, Compilation& c) {
   auto further = lower_further(options, lowering, cpu.target, plans, "." + cpu.name, c);
   if (!further) return further.error();
-  c.narrower.push_back({std::move(cpu), std::move(further->program), further->own_weight_bytes});
+  c.variants.push_back({std::move(cpu), std::move(further->program), further->own_weight_bytes});
   return {};
 }
 

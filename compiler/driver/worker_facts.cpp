@@ -2,7 +2,7 @@
 #include "compiler/driver/worker_facts.h"
 
 #include "compiler/artifact/text_template.h"
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -6,7 +6,7 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
 #include "compiler/driver/describe.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/weights_hash.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
@@ -41,8 +41,9 @@ std::string output_stem(const CompileOptions& options) {
 // One program after the other.
 std::string kernel_text(const Compilation& c) {
   std::string text = kernel::print_program(c.program);
-  for (const Variant& variant : c.narrower) text += "\n" + kernel::print_program(variant.program);
-  for (const HotProgram& hot : c.hot) text += "\n" + kernel::print_program(hot.program);
+  for (const Variant& variant : c.variants) text += "\n" + kernel::print_program(variant.program);
+  for (const SpecializedProgram& specializations : c.specializations)
+    text += "\n" + kernel::print_program(specializations.program);
   return text + (c.prepare ? "\n" + kernel::print_program(*c.prepare) : "");
 }
 
@@ -105,9 +106,9 @@ Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outp
 
 Result write_outputs(const CompileOptions& options, Compilation& c) {
   OutputSet outputs;
-  bool wants_object =
+  bool needs_object =
       options.emit == Emit::Object || options.emit == Emit::Manifest || options.emit == Emit::Header;
-  if (!wants_object) return write_text(options, c, outputs);
+  if (!needs_object) return write_text(options, c, outputs);
 
   std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h",
               manifest = stem + ".json";

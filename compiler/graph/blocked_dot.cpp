@@ -21,7 +21,7 @@ static Value scaled_rows(GraphBuilder& b, Value x, Value scales, Dim block) {
 // Integers as they are summed, [n, blocks, block] of f32.
 static Value integers_of(GraphBuilder& b, Value stored) {
   Value integers = b.convert(stored, DType::F32);
-  if (int64_t distance = distance_of(stored.dtype()))
+  if (int64_t distance = storage_offset(stored.dtype()))
     integers = b.op(Opcode::Subtract, {integers, b.splat_like(integers, static_cast<double>(distance))});
   if (stored.dtype() != DType::U4) return integers;
   std::vector<Dim> dims = stored.type().dims, words = dims;
@@ -61,7 +61,7 @@ bool is_blocked_dot(const Instruction& instruction) {
     if (!type->is_tensor() || !type->layout.is_plain()) return false;
   if (!integers.is_static() || !scales.is_static()) return false;
   bool has_types = x.dtype == (are_bytes ? DType::I8 : DType::F32) && result.dtype == DType::F32 &&
-                   (are_bytes ? distance_of(integers.dtype) > 0
+                   (are_bytes ? storage_offset(integers.dtype) > 0
                               : integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
                    (scales.dtype == DType::F32 || scales.dtype == DType::BF16 || scales.dtype == DType::F16);
   if (!has_types || x.rank() < 1 || integers.rank() != 3 || scales.rank() != 2) return false;

@@ -31,7 +31,7 @@ inline bool has_byte_rows(const Instruction& blocked_dot) {
   return blocked_dot.num_operands() == 5;
 }
 // How much larger such integers are than those that they stand for.
-inline int64_t distance_of(DType integers) {
+inline int64_t storage_offset(DType integers) {
   return integers == DType::U4 ? 8 : integers == DType::U8 ? 128 : 0;
 }
 // Where a step of four bits stands, of eight.

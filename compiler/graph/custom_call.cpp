@@ -32,7 +32,7 @@ std::optional<std::string> check_custom_call(const Instruction& custom) {
     return "wants an operand for each input and each attribute";
   if (std::count(call.attributes.begin(), call.attributes.end(), "")) return "an attribute has no name";
   if (!is_c_identifier(call.symbol)) return "symbol is no name of a C function";
-  if (call.workspace < 0 || call.workspace > kMostCustomWorkspace) return "workspace has a bad size";
+  if (call.workspace < 0 || call.workspace > kMaxCustomWorkspace) return "workspace has a bad size";
   for (Value operand : custom.operands())
     if (!has_custom_dtype(operand.type())) return "an operand is of a type that functions do not take";
   for (int i = 0; i < custom.num_results(); ++i)

@@ -9,7 +9,7 @@
 
 namespace firn {
 
-inline constexpr int64_t kMostCustomWorkspace = int64_t{1} << 40; // bytes
+inline constexpr int64_t kMaxCustomWorkspace = int64_t{1} << 40; // bytes
 
 struct CustomCall {
   std::string symbol;                  // a C identifier

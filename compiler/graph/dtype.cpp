@@ -78,7 +78,7 @@ bool is_float(DType dtype) {
 bool is_small_float(DType dtype) {
   return is_float(dtype) && bit_width(dtype) <= 8;
 }
-bool is_packed(DType dtype) {
+bool is_sub_byte(DType dtype) {
   return bit_width(dtype) > 0 && bit_width(dtype) < 8;
 }
 bool is_signed(DType dtype) {

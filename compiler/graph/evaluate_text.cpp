@@ -76,9 +76,9 @@ Strings cut(const std::string& text, const std::string& delimiter, int64_t split
 Expected<Values> split(const OpCall& call) {
   const Attribute* given = call.attributes().find("delimiter");
   std::string delimiter = given ? std::get<std::string>(*given) : "";
-  int64_t most = call.integer("pieces");
+  int64_t max = call.integer("pieces");
   Dims dims = call.tensor(0).dims();
-  dims.push_back(most);
+  dims.push_back(max);
   auto all = call.allocate(DType::String, dims);
   if (!all) return all.error();
   Strings result;
@@ -86,8 +86,8 @@ Expected<Values> split(const OpCall& call) {
   for (const std::string& each : call.tensor(0).string_values()) {
     Strings pieces = cut(each, delimiter, call.integer("splits", -1));
     counts.push_back(static_cast<int64_t>(pieces.size()));
-    if (counts.back() > most) return call.fail("a string has more than " + std::to_string(most) + " pieces");
-    pieces.resize(static_cast<size_t>(most));
+    if (counts.back() > max) return call.fail("a string has more than " + std::to_string(max) + " pieces");
+    pieces.resize(static_cast<size_t>(max));
     std::move(pieces.begin(), pieces.end(), std::back_inserter(result));
   }
   return Values{RuntimeValue(Literal::strings(dims, std::move(result))),

@@ -1,6 +1,6 @@
 // The side file of large literals: its head line, then per literal a line "hash type size", padded so that
 // the bytes after it are aligned. Strings are each prefixed by their 8-byte length.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 
 #include "compiler/support/text_scanner.h"
 

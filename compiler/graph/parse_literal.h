@@ -1,7 +1,7 @@
 // Parsing of constants: elements in place, or the name and hash of a literal in a side file.
 #pragma once
 
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/support/text_scanner.h"
 
 namespace firn {

@@ -145,8 +145,8 @@ template <class B> V<B> exp_short(B& b, V<B> x) {
 // 2^(scale * x - whole) to about 2e-7, relative, for a whole number such that the power is 1 at most or
 // little more. `center` is exponent_magic less that number, exactly; `least` is an x that makes the exponent
 // -127: it and whatever is less give 0. Both products being fused, large x are as exact as their difference.
-template <class B> V<B> relative_power(B& b, V<B> x, V<B> scale, V<B> center, V<B> least) {
-  x = b.max_fast(least, x);
+template <class B> V<B> relative_power(B& b, V<B> x, V<B> scale, V<B> center, V<B> min) {
+  x = b.max_fast(min, x);
   V<B> shifted = b.fma(x, scale, center);
   V<B> r = b.fma(x, scale, b.sub(center, shifted));
   // Those of exp_of_parts times powers of ln 2.

@@ -77,8 +77,8 @@ template <class B> V<B> odd_beyond_f64(B& b, V<B> x, bool is_signed) {
   V<B> zero = b.integer(x, 0);
   V<B> inexact = b.icmp(Cmp::Ne, b.iand(x, b.integer(x, kLast - 1)), zero, false);
   V<B> odd = b.ior(b.iand(x, b.integer(x, -kLast)), b.select(inexact, b.integer(x, kLast), zero));
-  V<B> from_least = is_signed ? b.iadd(x, b.integer(x, kWhole)) : x;
-  V<B> is_long = b.icmp(Cmp::Gt, from_least, b.integer(x, is_signed ? 2 * kWhole : kWhole), false);
+  V<B> from_lowest = is_signed ? b.iadd(x, b.integer(x, kWhole)) : x;
+  V<B> is_long = b.icmp(Cmp::Gt, from_lowest, b.integer(x, is_signed ? 2 * kWhole : kWhole), false);
   return b.select(is_long, odd, x);
 }
 
@@ -96,8 +96,8 @@ template <class B> V<B> to_f32_unrounded(B& b, DType from, DType to, V<B> x) {
 // The nearest integer of `to`.
 template <class B> V<B> saturate_integer(B& b, DType from, DType to, V<B> x) {
   auto digits = [](DType dtype) { return bit_width(dtype) - (is_signed(dtype) ? 1 : 0); };
-  auto most = [&] { return static_cast<int64_t>((uint64_t{1} << digits(to)) - 1); };
-  if (digits(to) < digits(from)) x = b.imin(x, b.integer(x, most()), is_signed(from));
+  auto max = [&] { return static_cast<int64_t>((uint64_t{1} << digits(to)) - 1); };
+  if (digits(to) < digits(from)) x = b.imin(x, b.integer(x, max()), is_signed(from));
   if (is_signed(from) && (is_unsigned(to) || digits(to) < digits(from)))
     x = b.imax(x, b.integer(x, is_unsigned(to) ? 0 : -(int64_t{1} << digits(to))), true);
   return x;
@@ -130,8 +130,8 @@ template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturat
   if (from == to) return x;
   if (is_small_float(from)) return convert(b, DType::F32, to, decode_small_float(b, from, x), saturate);
   if (is_small_float(to)) return encode_small_float(b, to, to_f32_unrounded(b, from, to, x), saturate);
-  if (is_packed(from)) return convert(b, is_signed(from) ? DType::I8 : DType::U8, to, x, saturate);
-  if (is_packed(to)) return convert_to_packed(b, from, to, x, saturate);
+  if (is_sub_byte(from)) return convert(b, is_signed(from) ? DType::I8 : DType::U8, to, x, saturate);
+  if (is_sub_byte(to)) return convert_to_packed(b, from, to, x, saturate);
   bool from_float = is_float(from), to_float = is_float(to);
   int to_bits = to == DType::Bool ? 1 : to == DType::F64 ? 64 : to_float ? 32 : bit_width(to);
   if (to == DType::Bool)

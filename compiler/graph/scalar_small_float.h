@@ -53,9 +53,9 @@ inline constexpr int64_t kF32Infinity = 0x7f800000, kF32Nan = 0x7fc00000;
 // 2^(code - 127); 255 is NaN.
 template <class B> typename B::V decode_power(B& b, typename B::V code) {
   auto bits = b.resize_int(code, 32, false);
-  auto least = b.integer(bits, 0x00400000), nan = b.integer(bits, kF32Nan);
+  auto min = b.integer(bits, 0x00400000), nan = b.integer(bits, kF32Nan);
   auto power = b.shl(bits, b.integer(bits, 23));
-  power = b.select(b.icmp(Cmp::Eq, bits, b.integer(bits, 0), false), least, power);
+  power = b.select(b.icmp(Cmp::Eq, bits, b.integer(bits, 0), false), min, power);
   return b.float_of(b.select(b.icmp(Cmp::Eq, bits, b.integer(bits, 255), false), nan, power));
 }
 
@@ -86,8 +86,8 @@ template <class B> typename B::V decode_small_float(B& b, DType dtype, typename 
   auto moved = b.shl(magnitude, number(23 - format.mantissa_bits));
   auto normal = b.iadd(moved, number(int64_t{127 - format.bias} << 23));
   // As the mantissa of the smallest normal number, which is then taken away: subnormals normalise so.
-  auto least = number(int64_t{128 - format.bias} << 23);
-  auto subnormal = b.bits_of(b.sub(b.float_of(b.ior(moved, least)), b.float_of(least)));
+  auto min = number(int64_t{128 - format.bias} << 23);
+  auto subnormal = b.bits_of(b.sub(b.float_of(b.ior(moved, min)), b.float_of(min)));
   auto is_subnormal = b.icmp(Cmp::Lt, magnitude, number(int64_t{1} << format.mantissa_bits), false);
   auto bits = b.select(is_subnormal, subnormal, normal);
   if (format.specials == Specials::Ieee) {

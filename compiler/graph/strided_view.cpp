@@ -62,8 +62,8 @@ std::optional<std::vector<Axis>> reshaped(const std::vector<Axis>& from, const s
 bool is_viewable(const Type& type) {
   return type.is_tensor() && type.layout.is_plain() &&
          std::all_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
-           int64_t most = dim.extent.upper_bound();
-           return most > 0 && most < INT64_MAX && dim.extent.lower_bound() >= 0;
+           int64_t max = dim.extent.upper_bound();
+           return max > 0 && max < INT64_MAX && dim.extent.lower_bound() >= 0;
          });
 }
 

@@ -13,12 +13,12 @@ namespace firn {
 
 bool is_safe_dim(const IntExpr& extent) {
   constexpr int64_t limit = int64_t{1} << 40;
-  constexpr size_t most_nodes = 256; // so that no operation on it is slow
+  constexpr size_t max_nodes = 256; // so that no operation on it is slow
   auto small = [](int64_t value) { return value >= -limit && value <= limit; };
   if (extent.terms().size() > 16 || !small(extent.constant_part())) return false;
   for (const auto& term : extent.terms())
     if (!small(term.coefficient) || term.atoms.size() > 8) return false;
-  return !is_larger_than(extent, most_nodes);
+  return !is_larger_than(extent, max_nodes);
 }
 
 namespace {

@@ -13,8 +13,8 @@
 //   - functions have unique names; names of parameters and results, and aliases, fit the signature
 #include "compiler/graph/verify.h"
 
+#include "compiler/graph/hlo_text.h"
 #include "compiler/graph/infer_type.h"
-#include "compiler/graph/text.h"
 #include "compiler/graph/verify_attributes.h"
 #include "compiler/graph/verify_fusion.h"
 #include "compiler/graph/verify_types.h"
@@ -121,9 +121,9 @@ private:
     if (info.arity >= 0 && instruction.num_operands() != info.arity)
       return fail(instruction, "wrong operand count");
     int regions_wanted = num_regions(region_form(instruction.opcode()));
-    bool wants_region = regions_wanted > 0;
-    if (wants_region != (instruction.num_regions() > 0))
-      return fail(instruction, wants_region ? "region is missing" : "region on an op without");
+    bool needs_region = regions_wanted > 0;
+    if (needs_region != (instruction.num_regions() > 0))
+      return fail(instruction, needs_region ? "region is missing" : "region on an op without");
     if (instruction.num_regions() != regions_wanted)
       return fail(instruction, "op with " + std::to_string(instruction.num_regions()) + " regions, wants " +
                                    std::to_string(regions_wanted));
@@ -136,7 +136,7 @@ private:
     for (int i = 0; i < instruction.num_regions(); ++i) regions.push_back(&instruction.region(i));
     auto types = infer_types(instruction.opcode(), instruction.operands(), instruction.attributes(), regions);
     if (!types) return fail(instruction, types.error().message);
-    if (!types->empty() || wants_region) {
+    if (!types->empty() || needs_region) {
       if (static_cast<int>(types->size()) != instruction.num_results())
         return fail(instruction, "wrong result count");
       for (size_t i = 0; i < types->size(); ++i)

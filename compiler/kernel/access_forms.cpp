@@ -116,8 +116,8 @@ public:
   AccessForms collect() {
     find_divisors(kernel_.body);
     if (kernel_.phase) open_loop(*kernel_.phase, 0, kernel_.phases, 1, /*ordered=*/true);
-    if (kernel_.parallel && kernel_.most_iterations() > 1)
-      open_loop(*kernel_.parallel, 0, kernel_.most_iterations(), 1, /*ordered=*/false);
+    if (kernel_.parallel && kernel_.max_iterations() > 1)
+      open_loop(*kernel_.parallel, 0, kernel_.max_iterations(), 1, /*ordered=*/false);
     visit(kernel_.body);
     return std::move(forms_);
   }

@@ -37,7 +37,7 @@ namespace {
 
 // Limits that keep expressions of hostile text within what IntExpr computes without overflow.
 constexpr int64_t largest_coefficient = int64_t{1} << 48;
-constexpr size_t most_terms = 64;
+constexpr size_t max_terms = 64;
 
 // The largest of its coefficients.
 int64_t size_of(const IntExpr& expression) {
@@ -66,7 +66,7 @@ bool ExpressionParser::parse_symbol(SymbolRef& symbol) {
 }
 
 bool ExpressionParser::within_limits(const IntExpr& expression) {
-  return (size_of(expression) <= largest_coefficient && expression.terms().size() <= most_terms) ||
+  return (size_of(expression) <= largest_coefficient && expression.terms().size() <= max_terms) ||
          fail("expression is too large");
 }
 
@@ -92,7 +92,7 @@ bool ExpressionParser::parse_product(IntExpr& product, int depth) {
     if (scanner_.accept("*")) {
       if (!parse_primary(next, depth)) return false;
       if (size_of(product) > largest_coefficient / size_of(next) ||
-          (product.terms().size() + 1) * (next.terms().size() + 1) > most_terms) {
+          (product.terms().size() + 1) * (next.terms().size() + 1) > max_terms) {
         return fail("expression is too large");
       }
       product = product * next;

@@ -152,7 +152,7 @@ struct Kernel {
   std::vector<SymbolRef> extents;       // scalar arguments, within their bounds at every call
   SymbolRef parallel;                   // induction variable of the outermost loop
   IntExpr parallel_count = 1;           // its iterations, an expression over extents; may come to 0
-  bool is_for_least = false; // of an object for several CPUs: all run it in the code for the least able
+  bool is_for_baseline = false; // of an object for several CPUs: all run it in the code for the least able
   int tasks = 1;      // into which an executor's threads share the parallel loop at most; 1: it is not shared
   SymbolRef phase;    // of kernels with several phases, which have a parallel loop
   int64_t phases = 1; // tasks wait for each other at the end of each
@@ -166,7 +166,7 @@ struct Kernel {
   std::string location, algorithm;
 
   MachineType type_of(Register value) const { return register_types[static_cast<size_t>(value.id)]; }
-  int64_t most_iterations() const { return parallel_count.upper_bound(); } // of the parallel loop
+  int64_t max_iterations() const { return parallel_count.upper_bound(); } // of the parallel loop
   const BufferParameter& buffer(int number) const {
     size_t n = static_cast<size_t>(number);
     return n < parameters.size() ? parameters[n] : scratch[n - parameters.size()];

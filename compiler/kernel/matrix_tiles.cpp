@@ -23,10 +23,10 @@ void Builder::tile_dot(OpKind kind, int sums, int lhs, int rhs) {
 
 namespace {
 
-constexpr size_t kMostTiles = 8;
-constexpr int kMostRows = 16, kMostRowBytes = 64, kWordBytes = 4;
+constexpr size_t kMaxTiles = 8;
+constexpr int kMaxRows = 16, kMaxRowBytes = 64, kWordBytes = 4;
 // From row to row: addresses are far from overflowing.
-constexpr int64_t kMostStride = int64_t{1} << 40;
+constexpr int64_t kMaxStride = int64_t{1} << 40;
 
 const MatrixTile& tile_of(const Kernel& kernel, const Op& op, size_t position) {
   return kernel.tiles[static_cast<size_t>(op.integers[position])];
@@ -35,7 +35,7 @@ const MatrixTile& tile_of(const Kernel& kernel, const Op& op, size_t position) {
 std::string check_transfer(const Kernel& kernel, const Op& op) {
   const BufferParameter& buffer = kernel.buffer(op.buffer);
   int64_t stride = op.integers[1];
-  if (stride < 0 || stride > kMostStride) return "rows lie " + std::to_string(stride) + " elements apart";
+  if (stride < 0 || stride > kMaxStride) return "rows lie " + std::to_string(stride) + " elements apart";
   if (tile_of(kernel, op, 0).row_bytes % scalar_bytes(buffer.element) != 0)
     return "rows are no whole elements of buffer '" + buffer.name + "'";
   if (op.kind == OpKind::TileStore && !buffer.written)
@@ -60,10 +60,10 @@ std::string check_dot(const Kernel& kernel, const Op& op) {
 } // namespace
 
 std::string check_tiles(const Kernel& kernel) {
-  if (kernel.tiles.size() > kMostTiles) return "has " + std::to_string(kernel.tiles.size()) + " tiles";
+  if (kernel.tiles.size() > kMaxTiles) return "has " + std::to_string(kernel.tiles.size()) + " tiles";
   for (const MatrixTile& tile : kernel.tiles)
-    if (tile.rows < 1 || tile.rows > kMostRows || tile.row_bytes < kWordBytes ||
-        tile.row_bytes > kMostRowBytes || tile.row_bytes % kWordBytes != 0)
+    if (tile.rows < 1 || tile.rows > kMaxRows || tile.row_bytes < kWordBytes ||
+        tile.row_bytes > kMaxRowBytes || tile.row_bytes % kWordBytes != 0)
       return "has a tile of " + std::to_string(tile.rows) + " rows of " + std::to_string(tile.row_bytes) +
              " bytes";
   return "";

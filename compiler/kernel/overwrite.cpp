@@ -16,8 +16,8 @@ using Bytes = __int128; // sums of products of what is only known to be large
 // coefficient * x for all x in [lower, upper].
 struct Span {
   int64_t coefficient = 0, lower = 0, upper = 0;
-  Bytes least() const { return Bytes{coefficient} * (coefficient >= 0 ? lower : upper); }
-  Bytes most() const { return Bytes{coefficient} * (coefficient >= 0 ? upper : lower); }
+  Bytes min() const { return Bytes{coefficient} * (coefficient >= 0 ? lower : upper); }
+  Bytes max() const { return Bytes{coefficient} * (coefficient >= 0 ? upper : lower); }
   bool is_zero() const { return coefficient == 0 || (lower == 0 && upper == 0); }
   bool has_zero() const { return lower <= 0 && upper >= 0; }
 };
@@ -50,8 +50,7 @@ public:
     }
     if (!can_meet(common_.size(), 0) || is_exclusive()) return pattern;
     if (write_.number <= read_.number) return Overwriting::None;
-    bool same_bytes =
-        private_.empty() && rest_.least() == 0 && rest_.most() == 0 && write_.width == read_.width;
+    bool same_bytes = private_.empty() && rest_.min() == 0 && rest_.max() == 0 && write_.width == read_.width;
     return std::max(pattern, same_bytes ? Overwriting::Pointwise : Overwriting::RowWise);
   }
 
@@ -99,12 +98,12 @@ private:
     private_.push_back(span);
   }
 
-  bool is_apart(Bytes least, Bytes most) const { return least >= write_.width || most <= -read_.width; }
+  bool is_disjoint(Bytes min, Bytes max) const { return min >= write_.width || max <= -read_.width; }
 
   // Whether a difference in [least, most], and any multiple of `unit` added to it, keeps the two apart.
-  bool is_apart_modulo(Bytes least, Bytes most, Bytes unit) const {
-    Bytes room = least - write_.width, below = room >= 0 ? room / unit : -((unit - 1 - room) / unit);
-    return most <= (below + 1) * unit - read_.width;
+  bool is_disjoint_modulo(Bytes min, Bytes max, Bytes unit) const {
+    Bytes room = min - write_.width, below = room >= 0 ? room / unit : -((unit - 1 - room) / unit);
+    return max <= (below + 1) * unit - read_.width;
   }
 
   // Finds counters that must be equal for the two to meet, those of the longest steps first: whatever the
@@ -133,29 +132,29 @@ private:
 
   bool must_be_zero(const std::vector<Span*>& spans, size_t number) const {
     const Span& span = *spans[number];
-    Bytes least = rest_.least(), most = rest_.most(), longer_least = 0, longer_most = 0;
+    Bytes min = rest_.min(), max = rest_.max(), longer_min = 0, longer_max = 0;
     int64_t unit = 0; // of what those of longer steps add
     for (size_t i = 0; i < spans.size(); ++i) {
       if (i == number) continue;
-      (i < number ? longer_least : least) += spans[i]->least();
-      (i < number ? longer_most : most) += spans[i]->most();
+      (i < number ? longer_min : min) += spans[i]->min();
+      (i < number ? longer_max : max) += spans[i]->max();
       if (i < number && !spans[i]->is_zero()) unit = std::gcd(unit, spans[i]->coefficient);
     }
-    auto apart = [&](int64_t from, int64_t to) {
+    auto disjoint = [&](int64_t from, int64_t to) {
       if (from > to) return true; // no such value
       Span side{span.coefficient, from, to};
-      Bytes low = least + side.least(), high = most + side.most();
-      return is_apart(low + longer_least, high + longer_most) ||
-             (unit > 0 && is_apart_modulo(low, high, unit));
+      Bytes low = min + side.min(), high = max + side.max();
+      return is_disjoint(low + longer_min, high + longer_max) ||
+             (unit > 0 && is_disjoint_modulo(low, high, unit));
     };
-    return apart(std::max<int64_t>(span.lower, 1), span.upper) &&
-           apart(span.lower, std::min<int64_t>(span.upper, -1));
+    return disjoint(std::max<int64_t>(span.lower, 1), span.upper) &&
+           disjoint(span.lower, std::min<int64_t>(span.upper, -1));
   }
 
   // Whether the two can touch the same bytes when the counters of loops before `first` are equal, and that of
   // `first` differs in the direction of `sign`.
   bool can_meet(size_t first, int sign) const {
-    Bytes least = rest_.least(), most = rest_.most();
+    Bytes min = rest_.min(), max = rest_.max();
     for (size_t i = 0; i < first; ++i)
       if (!common_[i].difference.has_zero()) return false;
     for (size_t i = first; i < common_.size(); ++i) {
@@ -163,14 +162,14 @@ private:
       if (i == first && sign > 0) span.lower = std::max<int64_t>(span.lower, 1);
       if (i == first && sign < 0) span.upper = std::min<int64_t>(span.upper, -1);
       if (span.lower > span.upper) return false;
-      least += span.least();
-      most += span.most();
+      min += span.min();
+      max += span.max();
     }
     for (const Span& span : private_) {
-      least += span.least();
-      most += span.most();
+      min += span.min();
+      max += span.max();
     }
-    return !is_apart(least, most);
+    return !is_disjoint(min, max);
   }
 
   // Whether the two stand in branches of which only one runs in an iteration.

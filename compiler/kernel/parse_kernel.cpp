@@ -1,7 +1,7 @@
 // Reads one kernel. Values must be typed where they are first written; operands may only name values seen
 // before.
 #include "compiler/kernel/expression_text.h"
-#include "compiler/kernel/text.h"
+#include "compiler/kernel/kir_text.h"
 
 #include <cstdlib>
 #include <unordered_map>
@@ -35,7 +35,7 @@ private:
 
   bool parse_facts() {
     auto text = [&](std::string& to) { return scanner_.quoted(to) || fail("expected text in quotes"); };
-    kernel_.is_for_least = scanner_.accept("for_least");
+    kernel_.is_for_baseline = scanner_.accept("for_least");
     if (scanner_.accept("flops") && !integer(kernel_.flops)) return false;
     if (scanner_.accept("bytes") && !integer(kernel_.bytes)) return false;
     if (scanner_.accept("algorithm") && !text(kernel_.algorithm)) return false;

@@ -9,8 +9,8 @@ namespace firn::kernel {
 
 // As many streams as divide an iteration's requests, so that its addresses cost nothing.
 IntExpr line_in_streams(const IntExpr& request, int64_t per_iteration, int64_t lines) {
-  constexpr int64_t kMostStreams = 4, kPageLines = 4096 / kCacheLineBytes;
-  int64_t streams = std::gcd(kMostStreams, per_iteration);
+  constexpr int64_t kMaxStreams = 4, kPageLines = 4096 / kCacheLineBytes;
+  int64_t streams = std::gcd(kMaxStreams, per_iteration);
   if (streams * kPageLines > lines) return request;
   int64_t length = (lines + streams - 1) / streams;
   return floor_mod(request, streams) * length + floor_div(request, streams);

@@ -62,10 +62,10 @@ private:
     for (const SymbolRef& symbol : count.symbols())
       if (!is_in_scope(*symbol))
         fail("parallel count mentions symbol '" + symbol->name + "', which is no extent");
-    int64_t most = kernel_.most_iterations();
-    if (most < 1 || count.lower_bound() < 0) fail("parallel count is below 1");
-    if (most > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
-    if (kernel_.tasks < 1 || kernel_.tasks > most)
+    int64_t max = kernel_.max_iterations();
+    if (max < 1 || count.lower_bound() < 0) fail("parallel count is below 1");
+    if (max > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
+    if (kernel_.tasks < 1 || kernel_.tasks > max)
       fail("is shared by " + std::to_string(kernel_.tasks) + " tasks, of " + count.to_string() +
            " iterations");
     check_phases();
@@ -77,7 +77,7 @@ private:
     if (!phase || kernel_.phases < 2 || phase->lower != 0 || phase->upper != kernel_.phases - 1)
       return fail("has " + std::to_string(kernel_.phases) +
                   " phases, which its symbol of phases does not fit");
-    if (kernel_.most_iterations() == 1 || !kernel_.parallel_count.is_constant())
+    if (kernel_.max_iterations() == 1 || !kernel_.parallel_count.is_constant())
       fail("has phases, but no parallel loop of known iterations");
   }
 
@@ -344,8 +344,8 @@ private:
     const BufferParameter& buffer = kernel_.buffer(op.buffer);
     bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
     bool offsets = op.kind == OpKind::Gather || op.kind == OpKind::Scatter;
-    size_t fixed = (reads ? 0 : 1) + (offsets ? 1 : 0), most = fixed + 1 + (op.kind == OpKind::Load);
-    bool fits = op.operands.size() >= fixed && op.operands.size() <= most;
+    size_t fixed = (reads ? 0 : 1) + (offsets ? 1 : 0), max = fixed + 1 + (op.kind == OpKind::Load);
+    bool fits = op.operands.size() >= fixed && op.operands.size() <= max;
     if (!fits) return fail(op, "has the wrong number of operands");
     if (op.results.size() != (reads ? 1u : 0u)) return fail(op, "has the wrong number of results");
     if (op.alignment < 0 || (op.alignment & (op.alignment - 1))) fail(op, "alignment is no power of two");

@@ -146,7 +146,7 @@ private:
     }
     for (size_t i = 0; message_.empty() && i < step.arguments.size(); ++i)
       for (size_t j = 0; j < step.arguments.size(); ++j)
-        if (i != j && kernel.parameters[i].written) check_apart(kernel, step, i, j);
+        if (i != j && kernel.parameters[i].written) check_disjoint(kernel, step, i, j);
   }
 
   void check_extents(const Kernel& kernel, const Step& step) {
@@ -166,7 +166,7 @@ private:
   }
 
   // Argument i is written.
-  void check_apart(const Kernel& kernel, const Step& step, size_t i, size_t j) {
+  void check_disjoint(const Kernel& kernel, const Step& step, size_t i, size_t j) {
     const Argument &written = step.arguments[i], &other = step.arguments[j];
     if (written.buffer != other.buffer) return;
     int64_t distance = other.byte_offset - written.byte_offset;

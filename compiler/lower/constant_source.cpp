@@ -8,7 +8,7 @@ namespace firn::lower {
 using kernel::Scalar;
 
 kernel::ConstantSource source_of(const LiteralRef& literal, const Packing& packing, std::string name) {
-  bool is_typed = has_machine_type(literal->dtype()) && !is_packed(literal->dtype());
+  bool is_typed = has_machine_type(literal->dtype()) && !is_sub_byte(literal->dtype());
   kernel::ConstantSource source;
   source.name = std::move(name);
   source.element = is_typed                     ? memory_scalar(literal->dtype())

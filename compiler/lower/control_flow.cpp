@@ -76,7 +76,7 @@ Result emit_if(LoweringContext& context, const Instruction& instruction) {
   kernel::Step step;
   step.kind = kernel::Step::Kind::If;
   step.location = instruction.location();
-  Place condition = context.place_of(instruction.operand(0));
+  BufferSlice condition = context.place_of(instruction.operand(0));
   step.condition = {condition.buffer, condition.byte_offset};
   if (Result result = lower_branch(context, instruction, 0, step.first); !result) return result;
   if (Result result = lower_branch(context, instruction, 1, step.second); !result) return result;
@@ -87,7 +87,7 @@ Result emit_if(LoweringContext& context, const Instruction& instruction) {
 Result emit_while(LoweringContext& context, const Instruction& instruction) {
   const Region &condition = instruction.region(0), &body = instruction.region(1);
   size_t count = static_cast<size_t>(instruction.num_operands());
-  std::vector<Place> carried;
+  std::vector<BufferSlice> carried;
   for (size_t i = 0; i < count; ++i) {
     int n = static_cast<int>(i);
     carried.push_back(context.place_of(result_of(instruction, n)));
@@ -101,7 +101,7 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
   place_views(context, condition);
   place_concatenations(context, condition);
   if (Result result = context.lower_region(condition, step.first); !result) return result;
-  Place holds = context.place_of(condition.results()[0]);
+  BufferSlice holds = context.place_of(condition.results()[0]);
   step.condition = {holds.buffer, holds.byte_offset};
 
   place_views(context, body);
@@ -116,13 +116,13 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
   if (Result result = context.lower_region(body, step.second); !result) return result;
   context.with_steps(step.second, [&] {
     // New values that are old values of other slots are saved before any slot is overwritten.
-    std::vector<Place> from(count);
+    std::vector<BufferSlice> from(count);
     for (size_t i = 0; i < count; ++i) {
       if (done[i]) continue;
       Value result = body.results()[i];
       from[i] = context.place_of(result);
-      bool is_old =
-          std::any_of(carried.begin(), carried.end(), [&](Place p) { return p.buffer == from[i].buffer; });
+      bool is_old = std::any_of(carried.begin(), carried.end(),
+                                [&](BufferSlice p) { return p.buffer == from[i].buffer; });
       if (!is_old) continue;
       int saved = context.add_scratch_buffer(bytes_at_bound(result.type()), "saved");
       emit_copy(context, from[i], {saved, 0}, result.type(), instruction.location());

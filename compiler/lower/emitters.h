@@ -13,7 +13,7 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::WinogradPlan
 void emit_planned(LoweringContext&, const Instruction&, const plan::DepthwisePlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::DepthwiseChainPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::PoolingPlan&);
-void emit_planned(LoweringContext&, const Instruction&, const plan::LinePoolingPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::RowPoolingPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::AttentionPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RecurrentPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RelayoutPlan&);
@@ -42,7 +42,7 @@ void emit_custom(LoweringContext& context, const Instruction& custom);
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion);
 
 // Gives the elements of a constant of strings their addresses.
-void emit_text_constant(LoweringContext& context, const Instruction& constant, Place place);
+void emit_text_constant(LoweringContext& context, const Instruction& constant, BufferSlice place);
 
 // A composite of reductions along rows of its last dim as code in the kernel of another instruction, for
 // the rows [first, end). Before any scratch.
@@ -54,7 +54,8 @@ Result emit_while(LoweringContext& context, const Instruction& instruction);
 
 // Copies a value's elements to another place of the same type: results that are inputs, loop-carried
 // values.
-void emit_copy(LoweringContext& context, Value from, Place to, const std::string& location);
-void emit_copy(LoweringContext& context, Place from, Place to, const Type& type, const std::string& location);
+void emit_copy(LoweringContext& context, Value from, BufferSlice to, const std::string& location);
+void emit_copy(LoweringContext& context, BufferSlice from, BufferSlice to, const Type& type,
+               const std::string& location);
 
 } // namespace firn::lower

@@ -69,11 +69,11 @@ bool takes_strings(const Instruction& instruction) {
 // computes in types of 8 bits and fewer but in integers of 8, and packed elements are converted alone.
 bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
   if (dtype == DType::String) return takes_strings(instruction);
-  if (!is_packed(dtype) && !is_small_float(dtype)) return true;
+  if (!is_sub_byte(dtype) && !is_small_float(dtype)) return true;
   if (instruction.is(Opcode::Convert) || instruction.is(Opcode::BitcastConvert)) return true;
   if (instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant)) return true;
   bool has_region = instruction.is(Opcode::Fusion) || is_blocked_dot(instruction);
-  if (is_packed(dtype)) return has_region && !is_result;
+  if (is_sub_byte(dtype)) return has_region && !is_result;
   OpClass op_class = op_info(instruction.opcode()).op_class;
   if (op_class == OpClass::Movement) return instruction.attributes().word("reduction", "none") == "none";
   return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);
@@ -85,7 +85,7 @@ bool is_too_long(const Instruction& instruction) {
   int64_t bytes = 0;
   for (const std::string& each : instruction.literal()->string_values())
     bytes += static_cast<int64_t>(each.size());
-  return bytes > kMostTextBytes;
+  return bytes > kMaxTextBytes;
 }
 
 // Why a pattern has no table; empty: it has, or there is no pattern.
@@ -129,7 +129,7 @@ Result check_types(const Region& region, std::vector<SymbolRef> known) {
       return unsupported_error(describe(*instruction) + ": the pattern cannot be compiled: " + lack);
     if (is_too_long(*instruction))
       return unsupported_error(describe(*instruction) + ": its strings take more than " +
-                               std::to_string(kMostTextBytes) + " bytes");
+                               std::to_string(kMaxTextBytes) + " bytes");
     if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
     for (int i = 0; i < instruction->num_regions(); ++i)
       if (Result result = check_types(instruction->region(i), known); !result) return result;
@@ -191,7 +191,7 @@ kernel::Buffer io_buffer(std::string name, kernel::Space space, const Type& type
 // A result that could not be computed in its output buffer, and is copied there at the end.
 struct ResultCopy {
   Value value;
-  Place to;
+  BufferSlice to;
 };
 
 class ModuleLowering {
@@ -225,13 +225,13 @@ public:
     place_states();
     place_concatenations(context_, body);
     if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
-    LoweringContext::Steps copies;
-    context_.with_steps(copies, [&] {
+    LoweringContext::Steps unroll;
+    context_.with_steps(unroll, [&] {
       for (const ResultCopy& copy : copies_) emit_copy(context_, copy.value, copy.to, "");
       store_counted_extents();
       update_states();
     });
-    for (kernel::Step& step : copies) program_.steps.push_back(std::move(step));
+    for (kernel::Step& step : unroll) program_.steps.push_back(std::move(step));
     LoweringContext::Steps prologue = context_.take_prologue();
     program_.steps.insert(program_.steps.begin(), std::make_move_iterator(prologue.begin()),
                           std::make_move_iterator(prologue.end()));
@@ -324,7 +324,7 @@ private:
   void update_states() {
     const Region& body = main_.body();
     struct Update {
-      Place from, to;
+      BufferSlice from, to;
       const Type& type;
     };
     std::vector<Update> updates;
@@ -336,7 +336,7 @@ private:
       if (update.from == update.to) continue;
       if (program_.buffers[static_cast<size_t>(update.from.buffer)].space == kernel::Space::State) {
         int64_t bytes = static_cast<int64_t>(update.type.physical_byte_size());
-        Place saved{context_.add_scratch_buffer(bytes, "saved"), 0};
+        BufferSlice saved{context_.add_scratch_buffer(bytes, "saved"), 0};
         emit_copy(context_, update.from, saved, update.type, "");
         update.from = saved;
       }
@@ -382,11 +382,11 @@ void LoweringContext::view_members(const Instruction& fusion) {
     set_view(region.results()[static_cast<size_t>(i)], result_of(fusion, i));
 }
 
-Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPlan plan) {
-  using Algorithm = plan::PlainPlan::Algorithm;
+Result LoweringContext::emit_plain(const Instruction& instruction, plan::FixedPlan plan) {
+  using Algorithm = plan::FixedPlan::Algorithm;
   switch (plan.algorithm) {
   case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
-  case Algorithm::Members: return lower_instructions(instruction.region());
+  case Algorithm::Inline: return lower_instructions(instruction.region());
   case Algorithm::Concatenate: emit_concatenate(*this, instruction); break;
   case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
   case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;
@@ -402,10 +402,10 @@ Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPl
 }
 
 Result LoweringContext::emit(const Instruction& instruction, const plan::KernelPlan& plan) {
-  if (const auto* plain = std::get_if<plan::PlainPlan>(&plan)) return emit_plain(instruction, *plain);
+  if (const auto* plain = std::get_if<plan::FixedPlan>(&plan)) return emit_plain(instruction, *plain);
   std::visit(
       [&](const auto& of_family) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(of_family)>, plan::PlainPlan>)
+        if constexpr (!std::is_same_v<std::decay_t<decltype(of_family)>, plan::FixedPlan>)
           emit_planned(*this, instruction, of_family);
       },
       plan);
@@ -418,9 +418,9 @@ Result LoweringContext::lower_instruction(const Instruction& instruction) {
   bool has_members = plan::holds_kernels(instruction);
   if (has_members && instruction.is(Opcode::Fusion)) view_members(instruction);
   if (const plan::KernelPlan* plan = plans_.find(instruction)) {
-    is_for_least_ = plans_.is_for_least(instruction);
+    is_for_baseline_ = plans_.is_for_baseline(instruction);
     Result result = emit(instruction, *plan);
-    is_for_least_ = false;
+    is_for_baseline_ = false;
     return result;
   }
   if (has_members) return lower_instructions(instruction.region());

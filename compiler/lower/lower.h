@@ -29,7 +29,8 @@ struct LoweringOptions {
   bool check_indices = false; // one out of range ends the run with a status; else it is clamped alone
   // The plans of the module's instructions; null: they are made here.
   const plan::KernelPlans* plans = nullptr;
-  const TargetInfo* least = nullptr; // the CPU of which some of these plans are: KernelPlans::is_for_least
+  const TargetInfo* baseline =
+      nullptr; // the CPU of which some of these plans are: KernelPlans::is_for_baseline
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
   int64_t text_bytes = kDefaultTextBytes; // of all strings that a run makes; more end it with a status

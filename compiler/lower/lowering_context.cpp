@@ -127,7 +127,7 @@ void add_layout_boxes(const Type& type, std::vector<DimPart>& parts, Packing& pa
 } // namespace
 
 Packing layout_packing(const Type& type, int64_t bytes) {
-  if (!has_machine_type(type.dtype) || is_packed(type.dtype))
+  if (!has_machine_type(type.dtype) || is_sub_byte(type.dtype))
     return padded_copy(1, static_cast<int64_t>(type.byte_size()), bytes);
   int element = kernel::scalar_bytes(memory_scalar(type.dtype));
   int64_t elements = type.num_elements(), packed = bytes / element;
@@ -148,7 +148,7 @@ void LoweringContext::set_view(Value value, Value base, int64_t byte_offset) {
   views_[key(value)] = {base, byte_offset};
 }
 
-void LoweringContext::set_place(Value value, Place place) {
+void LoweringContext::set_place(Value value, BufferSlice place) {
   FIRN_CHECK(!is_placed(value), "value placed twice");
   places_[key(value)] = place;
 }
@@ -180,11 +180,11 @@ bool LoweringContext::is_view_of_operand(const Instruction& instruction) const {
          view->second.first == instruction.operand(0);
 }
 
-Place LoweringContext::place_of(Value value) {
+BufferSlice LoweringContext::place_of(Value value) {
   auto [root, offset] = root_of(value);
   auto found = places_.find(key(root));
   if (found == places_.end()) {
-    Place place;
+    BufferSlice place;
     if (root.def->is(Opcode::Constant)) {
       place = place_constant(*root.def);
     } else {
@@ -200,7 +200,7 @@ Place LoweringContext::place_of(Value value) {
   return {found->second.buffer, found->second.byte_offset + offset};
 }
 
-Place LoweringContext::place_constant(const Instruction& constant) {
+BufferSlice LoweringContext::place_constant(const Instruction& constant) {
   const LiteralRef& literal = constant.literal();
   Type type = constant.type();
   if (type.dtype == DType::String) return place_text(constant);
@@ -214,7 +214,7 @@ Place LoweringContext::place_constant(const Instruction& constant) {
 }
 
 // Addresses are known to a run alone: it makes the elements before its first step.
-Place LoweringContext::place_text(const Instruction& constant) {
+BufferSlice LoweringContext::place_text(const Instruction& constant) {
   auto [known, is_new] =
       literal_buffers_.try_emplace({constant.literal().get(), constant.type().to_string()}, -1);
   if (is_new) {
@@ -224,21 +224,21 @@ Place LoweringContext::place_text(const Instruction& constant) {
   return {known->second, 0};
 }
 
-Place LoweringContext::text_room() {
-  if (text_room_ < 0) {
-    text_room_ = add_scratch_buffer(8 + options_.text_bytes, "text");
-    program_.buffers[static_cast<size_t>(text_room_)].kept = true;
+BufferSlice LoweringContext::string_arena() {
+  if (string_arena_ < 0) {
+    string_arena_ = add_scratch_buffer(8 + options_.text_bytes, "text");
+    program_.buffers[static_cast<size_t>(string_arena_)].kept = true;
     with_steps(prologue_, [&] {
       KernelMaker maker(*this, "", "empty_text_room");
-      int used = maker.parameter({text_room_, 0}, Scalar::I64, 1, /*written=*/true, "used");
+      int used = maker.parameter({string_arena_, 0}, Scalar::I64, 1, /*written=*/true, "used");
       maker.builder().store(maker.builder().constant_int({Scalar::I64, 1}, 0), used, 0);
       maker.finish();
     });
   }
-  return {text_room_, 0};
+  return {string_arena_, 0};
 }
 
-int LoweringContext::alignment_of(Place place) const {
+int LoweringContext::alignment_of(BufferSlice place) const {
   const kernel::Buffer& buffer = program_.buffers[static_cast<size_t>(place.buffer)];
   int64_t alignment = buffer.alignment;
   while (alignment > 1 && place.byte_offset % alignment != 0) alignment /= 2;
@@ -256,7 +256,7 @@ kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel
   step.arguments = std::move(arguments);
   step.extents = std::move(extents);
   step.location = std::move(location);
-  kernel->is_for_least = is_for_least_;
+  kernel->is_for_baseline = is_for_baseline_;
   program_.kernels.push_back(std::move(kernel));
   steps_->push_back(std::move(step));
   return steps_->back();
@@ -273,7 +273,7 @@ int LoweringContext::add_constant(const LiteralRef& literal, Packing packing, st
   return number;
 }
 
-Place LoweringContext::status_place() {
+BufferSlice LoweringContext::status_place() {
   if (status_buffer_ < 0) {
     kernel::Buffer buffer;
     buffer.name = "status";
@@ -325,7 +325,8 @@ KernelMaker::KernelMaker(LoweringContext& context, const Instruction& instructio
     builder_.set_status(parameter(context.status_place(), Scalar::I32, 1, /*written=*/true, "status"));
 }
 
-int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool written, std::string name) {
+int KernelMaker::parameter(BufferSlice place, Scalar element, int64_t elements, bool written,
+                           std::string name) {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     kernel::BufferParameter& known = kernel_->parameters[i];
     if (arguments_[i].buffer != place.buffer || arguments_[i].byte_offset != place.byte_offset ||
@@ -340,7 +341,7 @@ int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool w
 }
 
 int KernelMaker::scratch(Scalar element, int64_t elements, const char* name) {
-  Place place{context_.add_scratch_buffer(elements * kernel::scalar_bytes(element), name), 0};
+  BufferSlice place{context_.add_scratch_buffer(elements * kernel::scalar_bytes(element), name), 0};
   int number = parameter(place, element, elements, /*written=*/true, name);
   kernel_->parameters[static_cast<size_t>(number)].per_task = true;
   return number;
@@ -350,7 +351,7 @@ int KernelMaker::read(Value value) {
   Scalar element = memory_scalar(value.dtype());
   int64_t bytes = bytes_at_bound(value.type());
   kernel_->bytes += bytes;
-  Place place = context_.place_of(value);
+  BufferSlice place = context_.place_of(value);
   const kernel::Buffer& buffer = context_.program().buffers[static_cast<size_t>(place.buffer)];
   if (buffer.space == kernel::Space::Weights && place.byte_offset == 0) bytes = buffer.bytes;
   return parameter(place, element, bytes / kernel::scalar_bytes(element), /*written=*/false,
@@ -377,7 +378,7 @@ std::vector<IntExpr> KernelMaker::take_extents() {
   return given;
 }
 
-void LoweringContext::bind_count(const SymbolRef& symbol, Place place) {
+void LoweringContext::bind_count(const SymbolRef& symbol, BufferSlice place) {
   kernel::Step step;
   step.kind = kernel::Step::Kind::Bind;
   step.symbol = symbol;

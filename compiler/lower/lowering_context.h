@@ -17,10 +17,10 @@
 namespace firn::lower {
 
 // Where a value lies: a stretch of a buffer, as long as the value's type as laid out.
-struct Place {
+struct BufferSlice {
   int buffer = -1;
   int64_t byte_offset = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const BufferSlice&) const = default;
 };
 
 // Whether elements of this dtype can be held by machine types: not complex.
@@ -55,7 +55,7 @@ public:
 
   const LoweringOptions& options() const { return options_; }
   // The CPU for which the instruction at hand is computed.
-  const TargetInfo& target() const { return is_for_least_ ? *options_.least : options_.target; }
+  const TargetInfo& target() const { return is_for_baseline_ ? *options_.baseline : options_.target; }
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
   void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
@@ -65,31 +65,31 @@ public:
 
   // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only
   // then, so that weights which a kernel packs for itself are not stored twice.
-  Place place_of(Value value);
+  BufferSlice place_of(Value value);
   // Bytes known of the address of a place: 64 at most; inputs and outputs are aligned as their elements.
-  int alignment_of(Place place) const;
+  int alignment_of(BufferSlice place) const;
   // Adds a kernel and a step that calls it.
   kernel::Step& add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
                            std::string location, std::vector<IntExpr> extents = {});
   // A weights buffer packed from `literal`; `name` is the initializer's.
   int add_constant(const LiteralRef& literal, Packing packing, std::string name);
   // The room for strings that a run makes (firn_rt2_text_room), of options().text_bytes.
-  Place text_room();
+  BufferSlice string_arena();
   // What runs before the program's first step.
   Steps take_prologue() { return std::move(prologue_); }
   // The run's status word.
-  Place status_place();
+  BufferSlice status_place();
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
   int add_scratch_buffer(int64_t bytes, std::string name);
   // Adds a step from which on `symbol` is the i64 at a place, until the region at hand ends.
-  void bind_count(const SymbolRef& symbol, Place place);
+  void bind_count(const SymbolRef& symbol, BufferSlice place);
   // A name for a kernel that nothing else has.
   std::string kernel_name(std::string_view stem);
 
   // Decisions of place_values (placement.h).
   // `value` lies `byte_offset` into `base`.
   void set_view(Value value, Value base, int64_t byte_offset = 0);
-  void set_place(Value value, Place place);
+  void set_place(Value value, BufferSlice place);
   bool is_placed(Value value) const { return views_.count(key(value)) || places_.count(key(value)); }
   // A concatenation that may be computed over a state, whose last entries its first operand keeps: that
   // operand is moved before others are written, and read where it lies if it is `slice`.
@@ -112,8 +112,8 @@ public:
     auto wanted = fused_spatial_sum_.find(&instruction);
     return wanted == fused_spatial_sum_.end() ? nullptr : wanted->second;
   }
-  void set_spatial_sum(const Instruction& instruction, FusedSpatialSum* sums) {
-    fused_spatial_sum_[&instruction] = sums;
+  void set_spatial_sum(const Instruction& instruction, FusedSpatialSum* accumulators) {
+    fused_spatial_sum_[&instruction] = accumulators;
   }
   // Runs `make` while kernels go to `steps`.
   template <class Make> void with_steps(Steps& steps, Make make) {
@@ -126,28 +126,28 @@ public:
 private:
   using Key = std::pair<const Instruction*, int>;
   static Key key(Value value) { return {value.def, value.index}; }
-  Place place_constant(const Instruction& constant);
-  Place place_text(const Instruction& constant);
+  BufferSlice place_constant(const Instruction& constant);
+  BufferSlice place_text(const Instruction& constant);
   Result lower_instructions(const Region& region);
   void view_members(const Instruction& fusion);
   Result emit(const Instruction& instruction, const plan::KernelPlan& plan);
-  Result emit_plain(const Instruction& instruction, plan::PlainPlan plan);
+  Result emit_plain(const Instruction& instruction, plan::FixedPlan plan);
 
   friend class KernelMaker;
   kernel::Program& program_;
   const LoweringOptions& options_;
   Steps* steps_ = nullptr;
   std::map<Key, std::pair<Value, int64_t>> views_;
-  std::map<Key, Place> places_;
+  std::map<Key, BufferSlice> places_;
   std::set<const Instruction*> rolling_, read_in_place_;
   std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   plan::KernelPlans plans_;
-  bool is_for_least_ = false;     // KernelPlans::is_for_least, of the instruction at hand
+  bool is_for_baseline_ = false;  // KernelPlans::is_for_baseline, of the instruction at hand
   std::vector<SymbolRef> counts_; // that steps bind
   int status_buffer_ = -1;
   int next_kernel_ = 0;
-  int text_room_ = -1;
+  int string_arena_ = -1;
   Steps prologue_;
 };
 
@@ -166,7 +166,7 @@ public:
   int read(Value value);
   int write(Value value);
   // A parameter for a buffer of `elements`, such as packed weights or scratch in the arena.
-  int parameter(Place place, kernel::Scalar element, int64_t elements, bool written, std::string name);
+  int parameter(BufferSlice place, kernel::Scalar element, int64_t elements, bool written, std::string name);
   // A parameter for memory that iterations of the parallel loop reuse.
   int scratch(kernel::Scalar element, int64_t elements, const char* name);
   // Work of one run, for reports.

@@ -43,7 +43,7 @@ void place_views(LoweringContext& context, const Region& region) {
   }
 }
 
-bool claim_place(LoweringContext& context, Value value, const Region& scope, Place place) {
+bool claim_place(LoweringContext& context, Value value, const Region& scope, BufferSlice place) {
   auto [root, offset] = context.root_of(value);
   if (offset != 0 || context.is_placed(root) || !computes_into_own_memory(*root.def)) return false;
   if (step_region(root.def->parent()) != step_region(&scope)) return false;

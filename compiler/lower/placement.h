@@ -11,7 +11,7 @@ namespace firn::lower {
 void place_views(LoweringContext& context, const Region& region);
 // Makes `value` itself lie in `place`, if its elements are computed in the region `scope` into memory of
 // their own that nothing else has claimed. Tells whether it does; otherwise the caller copies.
-bool claim_place(LoweringContext& context, Value value, const Region& scope, Place place);
+bool claim_place(LoweringContext& context, Value value, const Region& scope, BufferSlice place);
 // Prepares `value`, the next value of the state that `parameter` is, for being computed over it where it is a
 // rolling window: the last entries of the old one, then new ones. Before concatenations are placed.
 void place_rolling_window(LoweringContext& context, Value value, Value parameter);

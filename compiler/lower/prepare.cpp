@@ -94,7 +94,7 @@ public:
   void build() {
     for (const kernel::ConstantSource& source : sources_.all()) {
       LiteralRef literal = refittable_literal(source);
-      bool is_typed = literal && !is_packed(literal->dtype()) && literal->dims() == source.dims;
+      bool is_typed = literal && !is_sub_byte(literal->dtype()) && literal->dims() == source.dims;
       body_.add_parameter(
           Type::tensor_of(is_typed ? literal->dtype() : dtype_of(source.element), source.dims));
       function_.parameter_names.push_back(source.name);

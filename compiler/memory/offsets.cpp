@@ -66,15 +66,15 @@ private:
   std::vector<std::pair<int64_t, int64_t>> taken_;
 };
 
-int64_t most_alive(const std::vector<Item>& items) {
+int64_t max_alive(const std::vector<Item>& items) {
   std::map<int, int64_t> change;
   for (const Item& item : items) {
     change[item.first] += item.bytes;
     change[item.last + 1] -= item.bytes;
   }
-  int64_t alive = 0, most = 0;
-  for (auto [time, delta] : change) most = std::max(most, alive += delta);
-  return most;
+  int64_t alive = 0, max = 0;
+  for (auto [time, delta] : change) max = std::max(max, alive += delta);
+  return max;
 }
 
 std::vector<Order> greedy_orders(const std::vector<Item>& items, const Placer& placer) {
@@ -144,7 +144,7 @@ void climb(Attempt& best, const std::vector<Item>& items, Placer& placer, int64_
 
 Packing pack_items(const std::vector<Item>& items) {
   Packing packing;
-  packing.lower_bound = most_alive(items);
+  packing.lower_bound = max_alive(items);
   Placer placer(items);
   std::vector<Attempt> attempts;
   for (Order& order : greedy_orders(items, placer))

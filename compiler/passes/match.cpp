@@ -167,7 +167,7 @@ bool has_bounds(const Type& type) {
   return checked_num_elements(bounds).has_value();
 }
 
-int64_t most_elements(const Type& type) {
+int64_t max_elements(const Type& type) {
   return type.at_bound().num_elements();
 }
 
@@ -197,7 +197,7 @@ bool holds_all(DType to, DType from) {
 bool has_few_rows(const Instruction& contraction, int weights) {
   if (contraction.is(Opcode::Convolution)) return false;
   const Type& rows = contraction.operand(1 - weights).type();
-  return has_bounds(rows) && most_elements(rows) <= plan::kFewRows * contracted_steps(contraction, weights);
+  return has_bounds(rows) && max_elements(rows) <= plan::kFewRows * contracted_steps(contraction, weights);
 }
 
 } // namespace firn

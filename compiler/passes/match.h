@@ -66,7 +66,7 @@ bool looks_up_bytes(const Instruction& instruction);
 // Tensors whose dims are numbers, or vary within bounds that symbols have.
 bool has_bounds(const Type& type);
 // Elements of such a tensor where every dim is at its bound.
-int64_t most_elements(const Type& type);
+int64_t max_elements(const Type& type);
 
 // Products that a dot adds for each element; `operand`: of whose dims they are counted.
 int64_t contracted_steps(const Instruction& dot, int operand);

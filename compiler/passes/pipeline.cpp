@@ -1,7 +1,7 @@
 // The pass runner, and the order in which `firn compile` runs the passes.
 #include "compiler/passes/passes.h"
 
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/graph/verify.h"
 
 namespace firn {
@@ -16,7 +16,8 @@ constexpr PassStep kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
-    {"move-quantization,split-quantised-dilations,move-quantization,tabulate-bytes,project-recurrent-inputs,"
+    {"move-quantization,split-quantised-dilations,move-quantization,lower-to-lookup-table,project-recurrent-"
+     "inputs,"
      "recover-integer-contractions,compress-weights,keep-narrow-recurrent-weights,keep-narrow-weights",
      true, "while every value stands beside its zero point and its scale"},
     {"widen-narrow-floats,eliminate-nops,eliminate-dead-code", true,
@@ -50,7 +51,7 @@ constexpr PassStep kSteps[] = {
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
     {"align-columns", true,
      "behind fuse-attention, whose products stay as they are; before fusion, which joins what it makes"},
-    {"share-tables", true, "when dots have their final form; before fusion, which would hide the gathers"},
+    {"tie-embeddings", true, "when dots have their final form; before fusion, which would hide the gathers"},
     {"form-fusions", true, "last but for what joins fusions: other passes do not look inside"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},

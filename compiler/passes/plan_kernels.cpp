@@ -2,7 +2,7 @@
 //
 //   %d = convolution %x, %w {groups = 32, ...}
 //     ->
-//   %d = convolution %x, %w {groups = 32, plan = "depthwise tile 14 along 1 straight taps_in_registers", ...}
+//   %d = convolution %x, %w {groups = 32, plan = "depthwise tile 14 along 1 unrolled taps_in_registers", ...}
 //
 // Plans that stand there already are kept: one written by hand overrules the cost model.
 //

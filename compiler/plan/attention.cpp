@@ -46,14 +46,15 @@ int64_t key_parts(const Attention& a) {
 
 // Whether factors may be rounded to bf16 and it pays.
 bool takes_bf16(const Attention& a, const Instruction& fusion, const TargetInfo& target) {
-  return fusion.attributes().has("factors") && lacks_for_bf16(a, target).empty() && gains_by_bf16(a, target);
+  return fusion.attributes().has("factors") && lacks_for_bf16(a, target).empty() &&
+         is_profitable_in_bf16(a, target);
 }
 
 // Rows of tiles of rows that vary, at most `most`: a power of two leaves less of the numbers that people
 // have, and has less code, where its sums are enough to keep the pipes busy with room to spare.
-int64_t varying_rows(int64_t most, int vectors, const TargetInfo& target) {
-  auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
-  return 2 * rows * vectors >= 3 * target.fma_latency * target.fma_pipes ? rows : most;
+int64_t varying_rows(int64_t max, int vectors, const TargetInfo& target) {
+  auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(max)));
+  return 2 * rows * vectors >= 3 * target.fma_latency * target.fma_pipes ? rows : max;
 }
 
 AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
@@ -66,11 +67,11 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (keys + lanes - 1) / lanes));
   double best = INFINITY;
   for (int vectors = 1; vectors <= widest; ++vectors) {
-    int64_t most = std::min<int64_t>(all_rows, (registers - 1 - vectors) / vectors);
-    if (most < 1) break;
-    int64_t tiles = (all_rows + most - 1) / most;
+    int64_t max = std::min<int64_t>(all_rows, (registers - 1 - vectors) / vectors);
+    if (max < 1) break;
+    int64_t tiles = (all_rows + max - 1) / max;
     auto rows = static_cast<int>(a.rows.is_constant() ? (all_rows + tiles - 1) / tiles
-                                                      : varying_rows(most, vectors, target));
+                                                      : varying_rows(max, vectors, target));
     double cycles =
         std::max({static_cast<double>(rows * vectors) / target.fma_pipes,
                   (rows + vectors) / target.loads_per_cycle, static_cast<double>(target.fma_latency)});
@@ -80,11 +81,11 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
     plan.vectors = vectors, plan.rows = rows;
   }
   // Products that are no FMAs need registers on their way to their sums, more for several steps at a time.
-  plan.steps = target.has_fma ? 4 : 1;
+  plan.unroll = target.has_fma ? 4 : 1;
   int64_t group = static_cast<int64_t>(plan.vectors) * lanes;
   int64_t bytes = share_of(std::max(target.l1_bytes, kMinL1), cache_share::kScores);
-  int64_t most = std::max<int64_t>(group, bytes / 4 / plan.rows / group * group);
-  int64_t blocks = (keys + most - 1) / most;
+  int64_t max = std::max<int64_t>(group, bytes / 4 / plan.rows / group * group);
+  int64_t blocks = (keys + max - 1) / max;
   plan.block = ((keys + blocks - 1) / blocks + group - 1) / group * group;
   bool serves_few = all_rows * a.outer.upper_bound() <= kRowsWithoutPacking * key_parts(a);
   plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
@@ -92,7 +93,7 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   // Without fused operations all but small scores lose their last bits.
   plan.fused_exponents = target.has_fma;
   plan.skips_hidden =
-      !options.optimize_size && skipping_pays(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
+      !options.optimize_size && is_skipping_profitable(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
   return plan;
 }
 
@@ -103,7 +104,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
       has_fusion_kind(fusion, FusionKind::Attention) ? match_attention(*fusion_root(fusion)) : std::nullopt;
   if (!a) return "this is no fusion of attention";
   int lanes = options.target.register_lanes(32);
-  bool is_open = plan.rows == 0, in_f32 = plan.product == Product{};
+  bool is_open = plan.rows == 0, in_f32 = plan.mac == MacInstruction{};
   if (!in_f32 || (is_open && takes_bf16(*a, fusion, options.target))) {
     if (std::string lacks = lacks_for_bf16(*a, options.target); !lacks.empty()) return lacks;
     if (is_open) plan = choose_bf16(*a, options.target);
@@ -115,8 +116,8 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
     return "tiles of " + std::to_string(plan.rows) + " rows and of one less do not make " +
            a->rows.to_string() + " rows";
   const int64_t group = int64_t{plan.vectors} * lanes, keys = a->keys.upper_bound(),
-                most = std::max<int64_t>(1, (keys + lanes - 1) / lanes);
-  if (plan.vectors > most) return "the keys fill " + std::to_string(most) + " vectors";
+                max = std::max<int64_t>(1, (keys + lanes - 1) / lanes);
+  if (plan.vectors > max) return "the keys fill " + std::to_string(max) + " vectors";
   if (plan.block < 1 || plan.block % group != 0 || plan.block >= keys + group)
     return "a block has a multiple of " + std::to_string(group) + " of the " + std::to_string(keys) + " keys";
   if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
@@ -129,9 +130,9 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
 AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   AttentionTiling tiling{plan, target.register_lanes(32)};
   // Each height is code of its own: as few as keep the pipes busy.
-  int most = 1, busy = target.fma_latency * target.fma_pipes;
-  while (2 * most < plan.rows && most * plan.vectors < busy) most *= 2;
-  for (int height = most; height > 1; height = std::max(1, height / 4)) tiling.rest_rows.push_back(height);
+  int max = 1, busy = target.fma_latency * target.fma_pipes;
+  while (2 * max < plan.rows && max * plan.vectors < busy) max *= 2;
+  for (int height = max; height > 1; height = std::max(1, height / 4)) tiling.rest_rows.push_back(height);
   tiling.rest_rows.push_back(1);
   if (!a.rows.is_constant()) return tiling;
   int64_t rows = a.rows.value(), tiles = (rows + plan.rows - 1) / plan.rows;

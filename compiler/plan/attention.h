@@ -15,7 +15,7 @@ struct AttentionTiling : AttentionPlan {
   // are: the most first, each divides the one before.
   std::vector<int> rest_rows = {};
   // Keys that whole vectors of weights and whole iterations of a product cover: both are powers of two.
-  int key_step() const { return lanes > steps ? lanes : steps; }
+  int key_k_step() const { return lanes > unroll ? lanes : unroll; }
 };
 
 // Completes a plan whose tile is left to the cost model: register tiles as choose_tiling weighs them, but of

@@ -90,7 +90,7 @@ std::vector<int32_t> shown_keys(const Attention& attention, const Instruction& f
   return table;
 }
 
-bool skipping_pays(const std::vector<int32_t>& shown_keys, const Attention& attention) {
+bool is_skipping_profitable(const std::vector<int32_t>& shown_keys, const Attention& attention) {
   if (shown_keys.empty()) return false;
   auto total = std::accumulate(shown_keys.begin(), shown_keys.end(), int64_t{0}),
        all = static_cast<int64_t>(shown_keys.size()) * attention.keys.value();

@@ -12,6 +12,6 @@ std::vector<int32_t> shown_keys(const Attention& attention, const Instruction& f
                                 const AttentionTiling& tiling);
 
 // Whether a mask hides so many keys that leaving out their products pays for the tests of which these are.
-bool skipping_pays(const std::vector<int32_t>& shown_keys, const Attention& attention);
+bool is_skipping_profitable(const std::vector<int32_t>& shown_keys, const Attention& attention);
 
 } // namespace firn::plan

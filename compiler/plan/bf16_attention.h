@@ -13,9 +13,9 @@ namespace firn::plan {
 struct Bf16Blocks {
   static constexpr int kSteps = TileMatrixFacts::kRowBytes / 2; // whose multiples packed operands hold
 
-  int high = 1, tile_rows = 1; // tiles of a block, and rows of each: the last may have some to spare
-  int64_t blocks = 1;          // of all rows; the last begins earlier where it would reach too far
-  int64_t depth_steps = 0, key_steps = 0; // of both dots, as packed
+  int high = 1, tile_rows = 1;    // tiles of a block, and rows of each: the last may have some to spare
+  int64_t blocks = 1;             // of all rows; the last begins earlier where it would reach too far
+  int64_t depth_k = 0, key_k = 0; // of both dots, as packed
   bool operator==(const Bf16Blocks&) const = default;
 };
 Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& attention);
@@ -25,7 +25,7 @@ std::string lacks_for_bf16(const Attention& attention, const TargetInfo& target)
 // The blocks of least cycles.
 AttentionPlan choose_bf16(const Attention& attention, const TargetInfo& target);
 // Whether they take less time than the products of f32 would.
-bool gains_by_bf16(const Attention& attention, const TargetInfo& target);
+bool is_profitable_in_bf16(const Attention& attention, const TargetInfo& target);
 // Why a plan with such products cannot be followed; empty: it can.
 std::string check_bf16(const AttentionPlan& plan, const Attention& attention, const TargetInfo& target);
 

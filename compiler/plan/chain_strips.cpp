@@ -80,9 +80,9 @@ private:
   }
 
   // Of a group of the map's channels, `lines` high.
-  static double group_bytes(const Type& map, int64_t lines) {
+  static double group_bytes(const Type& map, int64_t rows) {
     int64_t block = map.layout.blocks[0].size, channels = std::min(map.dim(1), kGroupVectors * block);
-    return static_cast<double>(channels * lines * map.dim(3)) * bit_width(map.dtype) / 8;
+    return static_cast<double>(channels * rows * map.dim(3)) * bit_width(map.dtype) / 8;
   }
 
   double cycles(const ChainMember& member) const {
@@ -102,12 +102,12 @@ private:
 
   // The share of a register tile's work that is lost where each line is tiled for itself.
   static double waste(int64_t pixels) {
-    double least = 1;
+    double min = 1;
     for (int64_t tile = 6; tile <= 14; ++tile) {
       int64_t tiles = (pixels + tile - 1) / tile;
-      least = std::min(least, static_cast<double>(tiles * tile) / static_cast<double>(pixels) - 1);
+      min = std::min(min, static_cast<double>(tiles * tile) / static_cast<double>(pixels) - 1);
     }
-    return least;
+    return min;
   }
 
   const TargetInfo& target_;

@@ -19,8 +19,8 @@ struct ChainMembers {
   ChainMember expand, depthwise, project;
 };
 struct ChainStrips {
-  int64_t lines = 0; // of the depthwise result per strip
-  double gain = 0;   // cycles; 0: strips are no good
+  int64_t rows = 0; // of the depthwise result per strip
+  double gain = 0;  // cycles; 0: strips are no good
 };
 // Of threads, the cycles of the one with most to do count, times their number.
 ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target, int threads);

@@ -9,8 +9,8 @@
 namespace firn::plan {
 namespace {
 
-double cycles_of(ContractionShape shape, const Product& product, const TargetInfo& target) {
-  shape.multiply_in(product);
+double cycles_of(ContractionShape shape, const MacInstruction& mac, const TargetInfo& target) {
+  shape.multiply_in(mac);
   Tiling blocks = choose_tiling(shape, target);
   return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
 }
@@ -23,18 +23,18 @@ int run_of(const ConvolutionGeometry& g) {
 }
 
 // By a copy of the image, which takes `run` neighbouring channels at a time.
-double copied_cycles(const ConvolutionGeometry& g, ImageCopy copy, const Product& product, int run,
+double copied_cycles(const ConvolutionGeometry& g, FeatureMapCopy copy, const MacInstruction& mac, int run,
                      const TargetInfo& target) {
   constexpr double kRunCycles = 2, kElementCycles = 1.5;
   ConvolutionGeometry copied = g.over(copy);
   auto elements = static_cast<double>(copied.input.num_elements());
-  return elements * (run > 1 ? kRunCycles / run : kElementCycles) + cycles_of(copied.shape, product, target);
+  return elements * (run > 1 ? kRunCycles / run : kElementCycles) + cycles_of(copied.shape, mac, target);
 }
 
 // Windows of several positions are copied as many times: where that leaves the second cache level the
 // products wait for it. One position's are rows.
-bool may_pay(const ConvolutionGeometry& g, ImageCopy copy, const TargetInfo& target) {
-  if (copy != ImageCopy::Windows) return true;
+bool may_pay(const ConvolutionGeometry& g, FeatureMapCopy copy, const TargetInfo& target) {
+  if (copy != FeatureMapCopy::Windows) return true;
   return g.filter_size > 1 && static_cast<int64_t>(g.over(copy).input.byte_size()) <=
                                   share_of(target.l2_bytes, cache_share::kHandedOn);
 }
@@ -47,41 +47,43 @@ std::string lacks_for_matrices(const DotGeometry& g) {
   for (const DotGeometry::Contract& axis : g.contract) is_static &= axis.row_stride.is_constant();
   if (g.in_blocks) return "tile matrices do not scale sums of blocks";
   if (!is_static || !(g.contract.back().row_stride == IntExpr(1)))
-    return "tile matrices want steps that lie side by side, rows that lie evenly";
-  return g.shape.k_tail > 0 ? "tile matrices want whole groups of steps" : "";
+    return "tile matrices want k side by side, and rows that lie evenly";
+  return g.shape.k_tail > 0 ? "tile matrices want whole groups of k" : "";
 }
 
 // In blocks, what lies behind the last channel meets zeros of the filters and may be anything but a NaN.
 std::string lacks_for_matrices(const ConvolutionGeometry& g) {
-  int group = g.shape.product.k_group();
+  int group = g.shape.mac.k_group();
   bool is_blocked = g.in_block > 0 && g.in_block % group == 0;
   bool lie_together = is_blocked ? g.groups == 1 || g.channels % group == 0
                                  : !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
   if (!lie_together || !g.input.is_static()) return "tile matrices want channels that lie side by side";
   if (g.splits_rows()) return "tile matrices want rows that no padding cuts";
   bool has_tail = is_blocked && !is_float(g.input.dtype);
-  return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of steps" : "";
+  return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of k" : "";
 }
 
-std::string lacks_for_copy(const ConvolutionGeometry& g, ImageCopy copy) {
+std::string lacks_for_copy(const ConvolutionGeometry& g, FeatureMapCopy copy) {
   if (!g.input.is_static() || !g.full_result.is_static())
-    return "a copy of the image wants extents that do not vary";
-  if (copy == ImageCopy::Lines && !g.splits_rows()) return "no padding cuts the lines of the image";
-  if (copy == ImageCopy::Windows && g.groups > 1) return "windows are copied with all their channels";
-  bool has_whole_groups = g.groups == 1 || g.channels % g.shape.product.k_group() == 0;
-  return has_whole_groups ? "" : "groups of channels are no whole groups of steps";
+    return "a copy of the feature map wants extents that do not vary";
+  if (copy == FeatureMapCopy::PaddedRows && !g.splits_rows())
+    return "no padding cuts the rows of the feature map";
+  if (copy == FeatureMapCopy::Windows && g.groups > 1) return "windows are copied with all their channels";
+  bool has_whole_groups = g.groups == 1 || g.channels % g.shape.mac.k_group() == 0;
+  return has_whole_groups ? "" : "groups of channels are no whole groups of k";
 }
 
-double matrix_cycles(const DotGeometry& g, const Product& product, const TargetInfo& target) {
-  return lacks_for_matrices(g).empty() ? cycles_of(g.shape, product, target) : INFINITY;
+double matrix_cycles(const DotGeometry& g, const MacInstruction& mac, const TargetInfo& target) {
+  return lacks_for_matrices(g).empty() ? cycles_of(g.shape, mac, target) : INFINITY;
 }
 
-MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& product, const TargetInfo& target) {
-  double there = lacks_for_matrices(g).empty() ? cycles_of(g.shape, product, target) : INFINITY;
-  MatrixChoice choice{there, ImageCopy::None};
-  for (ImageCopy copy : {ImageCopy::Rows, ImageCopy::Windows}) {
+MatrixChoice choose_matrices(const ConvolutionGeometry& g, const MacInstruction& mac,
+                             const TargetInfo& target) {
+  double there = lacks_for_matrices(g).empty() ? cycles_of(g.shape, mac, target) : INFINITY;
+  MatrixChoice choice{there, FeatureMapCopy::None};
+  for (FeatureMapCopy copy : {FeatureMapCopy::Rows, FeatureMapCopy::Windows}) {
     if (!lacks_for_copy(g, copy).empty() || !may_pay(g, copy, target)) continue;
-    double copied = copied_cycles(g, copy, product, run_of(g), target);
+    double copied = copied_cycles(g, copy, mac, run_of(g), target);
     if (copied < choice.cycles) choice = {copied, copy};
   }
   return choice;
@@ -89,35 +91,35 @@ MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& produc
 
 int channels_of_row(const Instruction& convolution, const TargetInfo& target, bool strict) {
   if (!target.has_tile_matrices || convolution.attributes().integer("groups", 1) > 1) return 0;
-  std::optional<Product> product = choose_product(convolution, target, strict);
-  if (product) product = in_tile_matrices(*product, target, strict);
-  if (!product) return 0;
-  auto g = ConvolutionGeometry::of(convolution, convolution.type(), *product, /*by_lines=*/false,
-                                   /*whole_lines=*/false);
-  bool has_rows = g && lacks_for_copy(*g, ImageCopy::Rows).empty();
-  return has_rows ? TileMatrixFacts::kRowBytes * 8 / bit_width(product->lhs) : 0;
+  std::optional<MacInstruction> mac = choose_mac(convolution, target, strict);
+  if (mac) mac = in_tile_matrices(*mac, target, strict);
+  if (!mac) return 0;
+  auto g = ConvolutionGeometry::of(convolution, convolution.type(), *mac, /*by_rows=*/false,
+                                   /*whole_rows=*/false);
+  bool has_rows = g && lacks_for_copy(*g, FeatureMapCopy::Rows).empty();
+  return has_rows ? TileMatrixFacts::kRowBytes * 8 / bit_width(mac->lhs) : 0;
 }
 
-bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo& target) {
+bool is_profitable_in_bf16(const Instruction& contraction, int weights, const TargetInfo& target) {
   constexpr int64_t kFewChannels = 8; // fewer do not fill steps of pairs
   bool has_few = contraction.is(Opcode::Convolution) && contraction.operand(1).type().dim(1) < kFewChannels;
   if (target.bf16_dot2_bits > 0) return !has_few;
   if (has_few && contraction.attributes().integer("groups", 1) > 1) return false;
-  const Product wide, narrow{ProductKind::Dot2, DType::BF16, DType::BF16, DType::F32};
-  auto product = in_tile_matrices(narrow, target, /*strict=*/false);
-  if (!product) return false;
+  const MacInstruction wide, narrow{MacKind::Dot2, DType::BF16, DType::BF16, DType::F32};
+  auto mac = in_tile_matrices(narrow, target, /*strict=*/false);
+  if (!mac) return false;
   const Type& result = contraction.type();
   if (contraction.is(Opcode::Dot)) {
     auto f32 = DotGeometry::of(contraction, result, weights == 0, wide),
          bf16 = DotGeometry::of(contraction, result, weights == 0, narrow);
-    return f32 && bf16 && matrix_cycles(*bf16, *product, target) < choose_tiling(f32->shape, target).cycles;
+    return f32 && bf16 && matrix_cycles(*bf16, *mac, target) < choose_tiling(f32->shape, target).cycles;
   }
-  auto f32 = ConvolutionGeometry::of(contraction, result, wide, /*by_lines=*/false, /*whole_lines=*/false),
-       bf16 = ConvolutionGeometry::of(contraction, result, narrow, /*by_lines=*/false, /*whole_lines=*/false);
-  if (!f32 || !bf16 || !lacks_for_copy(*bf16, ImageCopy::Rows).empty()) return false;
+  auto f32 = ConvolutionGeometry::of(contraction, result, wide, /*by_rows=*/false, /*whole_rows=*/false),
+       bf16 = ConvolutionGeometry::of(contraction, result, narrow, /*by_rows=*/false, /*whole_rows=*/false);
+  if (!f32 || !bf16 || !lacks_for_copy(*bf16, FeatureMapCopy::Rows).empty()) return false;
   // In blocks, as images of many convolutions are once their layouts are chosen, but for the first ones.
   double copied =
-      copied_cycles(*bf16, ImageCopy::Rows, *product, has_few ? 1 : target.channel_block(), target);
+      copied_cycles(*bf16, FeatureMapCopy::Rows, *mac, has_few ? 1 : target.channel_block(), target);
   return copied < choose_tiling(f32->shape, target).cycles;
 }
 

@@ -17,7 +17,7 @@
 namespace firn::plan {
 namespace {
 
-using Plain = PlainPlan::Algorithm;
+using Fixed = FixedPlan::Algorithm;
 
 std::string unless(bool is_covered, const char* wrong) {
   return is_covered ? "" : wrong;
@@ -30,12 +30,12 @@ struct Completion {
   std::string operator()(ContractionPlan& plan) const { return complete(plan, instruction, context); }
   std::string operator()(WinogradPlan& plan) const { return complete(plan, instruction, context); }
   std::string operator()(DepthwisePlan& plan) const {
-    if (context.by_lines && plan.tiling.along != 1) return "tiles of a chain lie along its lines";
+    if (context.by_rows && plan.tiling.along != 1) return "tiles of a chain lie along its rows";
     return check(plan, instruction, context.options);
   }
   std::string operator()(DepthwiseChainPlan& plan) const { return check(plan, instruction, context.options); }
   std::string operator()(PoolingPlan& plan) const { return check(plan, instruction, context.options); }
-  std::string operator()(LinePoolingPlan& plan) const { return complete(plan, instruction, context.options); }
+  std::string operator()(RowPoolingPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(AttentionPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(RecurrentPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(RelayoutPlan& plan) const {
@@ -49,42 +49,42 @@ struct Completion {
   std::string operator()(ScanPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(TopKPlan& plan) const { return complete(plan, instruction, context.options.target); }
   std::string operator()(TreesPlan& plan) const { return complete(plan, instruction, context.options); }
-  std::string operator()(PlainPlan& plan) const {
-    if (plan.algorithm == Plain::FusedSpatialSum)
+  std::string operator()(FixedPlan& plan) const {
+    if (plan.algorithm == Fixed::FusedSpatialSum)
       return unless(find_fused_sum(instruction).has_value(), "this is no sum behind a convolution");
-    if (plan.algorithm == Plain::Members)
+    if (plan.algorithm == Fixed::Inline)
       return unless(is_fusion_of_kernels(instruction), "this is no fusion of several kernels");
-    return unless(plain_algorithm(instruction) == plan.algorithm,
+    return unless(fixed_algorithm(instruction) == plan.algorithm,
                   "this is another operation than the kernel's");
   }
 };
 
 } // namespace
 
-std::optional<Plain> plain_algorithm(const Instruction& instruction) {
+std::optional<Fixed> fixed_algorithm(const Instruction& instruction) {
   bool may_have_text = instruction.is(Opcode::Compare) || instruction.is(Opcode::Convert);
   bool has_text = may_have_text && (instruction.operand(0).dtype() == DType::String ||
                                     instruction.type().dtype == DType::String);
-  if (has_text || op_info(instruction.opcode()).op_class == OpClass::Text) return Plain::Text;
+  if (has_text || op_info(instruction.opcode()).op_class == OpClass::Text) return Fixed::Text;
   switch (instruction.opcode()) {
-  case Opcode::Custom: return Plain::Custom;
-  case Opcode::Concatenate: return Plain::Concatenate;
-  case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
-  case Opcode::ScatterElements: return Plain::ScatterElements;
-  case Opcode::ScatterND: return Plain::ScatterND;
-  case Opcode::NonZero: return Plain::NonZero;
-  case Opcode::Sort: return Plain::Sort;
+  case Opcode::Custom: return Fixed::Custom;
+  case Opcode::Concatenate: return Fixed::Concatenate;
+  case Opcode::DynamicUpdateSlice: return Fixed::UpdateSlice;
+  case Opcode::ScatterElements: return Fixed::ScatterElements;
+  case Opcode::ScatterND: return Fixed::ScatterND;
+  case Opcode::NonZero: return Fixed::NonZero;
+  case Opcode::Sort: return Fixed::Sort;
   case Opcode::Convert:
-    return is_packed(instruction.type().dtype) ? std::optional(Plain::PackElements) : std::nullopt;
-  case Opcode::Composite: return read_pack(instruction) ? std::optional(Plain::Pack) : std::nullopt;
+    return is_sub_byte(instruction.type().dtype) ? std::optional(Fixed::PackElements) : std::nullopt;
+  case Opcode::Composite: return read_pack(instruction) ? std::optional(Fixed::Pack) : std::nullopt;
   default: return std::nullopt;
   }
 }
 
 std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context) {
-  bool is_depthwise = context.by_lines && plan_depthwise(instruction, context.options);
-  if (context.by_lines && (is_depthwise ? !std::holds_alternative<DepthwisePlan>(plan)
-                                        : !std::holds_alternative<ContractionPlan>(plan)))
+  bool is_depthwise = context.by_rows && plan_depthwise(instruction, context.options);
+  if (context.by_rows && (is_depthwise ? !std::holds_alternative<DepthwisePlan>(plan)
+                                       : !std::holds_alternative<ContractionPlan>(plan)))
     return is_depthwise ? "the chain wants its depthwise convolution as such"
                         : "the chain wants tiles of its other convolutions";
   return std::visit(Completion{instruction, context}, plan);
@@ -94,16 +94,16 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   const PlanOptions& options = context.options;
   if (auto plan = plan_depthwise(instruction, options)) return *plan;
   if (auto plan = plan_pooling(instruction, options)) return *plan;
-  if (LinePoolingPlan plan; complete(plan, instruction, options).empty()) return plan;
+  if (RowPoolingPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (auto plan = plan_contraction(instruction, context)) return *plan;
   if (AttentionPlan plan;
       has_fusion_kind(instruction, FusionKind::Attention) && complete(plan, instruction, options).empty())
     return plan;
   if (has_fusion_kind(instruction, FusionKind::DepthwiseChain))
-    if (DepthwiseChainPlan plan{instruction.attributes().integer("lines", 0)};
+    if (DepthwiseChainPlan plan{instruction.attributes().integer("rows", 0)};
         check(plan, instruction, options).empty())
       return plan;
-  if (is_fusion_of_kernels(instruction)) return PlainPlan{Plain::Members};
+  if (is_fusion_of_kernels(instruction)) return FixedPlan{Fixed::Inline};
   if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) return std::nullopt;
   if (RowsPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
@@ -112,9 +112,9 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   for (auto algorithm : {ScanPlan::Algorithm::Scan, ScanPlan::Algorithm::ArgReduce})
     if (ScanPlan plan{algorithm}; complete(plan, instruction, options).empty()) return plan;
   if (TopKPlan plan; complete(plan, instruction, options.target).empty()) return plan;
-  if (auto plain = plain_algorithm(instruction)) return PlainPlan{*plain};
+  if (auto plain = fixed_algorithm(instruction)) return FixedPlan{*plain};
   if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&
-                         find_relayout(instruction, options.target)->pays(options.target))
+                         find_relayout(instruction, options.target)->is_profitable(options.target))
     return plan;
   if (ElementsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   return std::nullopt;

@@ -18,6 +18,6 @@ std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
 std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context);
 
 // The one kernel that an opcode has, where there are no others to choose from.
-std::optional<PlainPlan::Algorithm> plain_algorithm(const Instruction& instruction);
+std::optional<FixedPlan::Algorithm> fixed_algorithm(const Instruction& instruction);
 
 } // namespace firn::plan

@@ -124,12 +124,12 @@ private:
     std::stable_sort(steps.begin(), steps.end(),
                      [](const Step& a, const Step& b) { return a.rate() > b.rate(); });
     int64_t room = kMaxBytes * model_weight_bytes_;
-    double least_rate =
+    double min_rate =
         kMinShare * network_cycles_ / static_cast<double>(std::max<int64_t>(1, model_weight_bytes_));
     double won = 0;
     std::set<const Convolution*> full;
     for (const Step& step : steps) {
-      if (step.rate() < least_rate) break;
+      if (step.rate() < min_rate) break;
       if (step.added > room) full.insert(step.convolution);
       if (full.count(step.convolution)) continue;
       step.convolution->taken = step.size;

@@ -37,9 +37,9 @@ bool is_view(const Instruction& instruction) {
 bool has_own_kernels(const KernelPlan* plan) {
   if (!plan) return false;
   if (const auto* rows = std::get_if<RowsPlan>(plan)) return !rows->in_producer;
-  if (const auto* plain = std::get_if<PlainPlan>(plan))
-    return plain->algorithm == PlainPlan::Algorithm::Concatenate ||
-           plain->algorithm == PlainPlan::Algorithm::UpdateSlice;
+  if (const auto* plain = std::get_if<FixedPlan>(plan))
+    return plain->algorithm == FixedPlan::Algorithm::Concatenate ||
+           plain->algorithm == FixedPlan::Algorithm::UpdateSlice;
   return std::holds_alternative<ContractionPlan>(*plan) || std::holds_alternative<DepthwisePlan>(*plan) ||
          std::holds_alternative<PoolingPlan>(*plan) || std::holds_alternative<RelayoutPlan>(*plan) ||
          std::holds_alternative<ElementsPlan>(*plan) || std::holds_alternative<ResamplePlan>(*plan);
@@ -127,7 +127,7 @@ void share_cold_kernels(const Module& module, std::span<const NamedTarget> cpus,
                         std::vector<Explanation>* explanations) {
   for (const Instruction* instruction : Choice(module, cpus, plans).cold()) {
     KernelPlan plan = *plans.back().find(*instruction);
-    for (KernelPlans& own : plans) own.set_for_least(*instruction, plan);
+    for (KernelPlans& own : plans) own.set_for_baseline(*instruction, plan);
     if (!explanations) continue;
     for (Explanation& explanation : *explanations)
       if (explanation.instruction == instruction) {
@@ -146,7 +146,7 @@ void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlan
       candidates.push_back({instruction.get(), cycles(*instruction, target, plans) / all});
   for (const Instruction* instruction : coldest(std::move(candidates), kShortShare, kAllShortShare)) {
     ElementsPlan plan = *plans.find<ElementsPlan>(*instruction);
-    plan.code.copies = plan.code.accumulators = 1;
+    plan.code.unroll = plan.code.accumulators = 1;
     plans.set(*instruction, plan);
   }
 }

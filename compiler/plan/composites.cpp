@@ -4,7 +4,7 @@
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/composites.h"
 #include "compiler/plan/roots.h"
-#include "compiler/target/product.h"
+#include "compiler/target/mac.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace firn::plan {
 namespace {
 
 constexpr std::string_view kRows[] = {"softmax", "log_softmax", "layer_norm", "rms_norm"};
-constexpr int64_t kMaxLines = 64; // of an image that a line of a resampled one is made of: straight code
+constexpr int64_t kMaxMapRows = 64; // of an image that a line of a resampled one is made of: straight code
 
 constexpr std::string_view kRecurrent[] = {"lstm", "gru", "rnn"};
 
@@ -36,8 +36,8 @@ bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
 bool has_tiles(const Instruction& instruction) {
   if (!is_blocked_dot(instruction) || instruction.type().at_bound().num_elements() == 0) return false;
   const Type& integers = instruction.operand(1).type();
-  int64_t steps = has_byte_rows(instruction) ? k_group_of(ProductKind::Dot4) : 1;
-  return has_whole_words(integers.dim(2), integers.dtype) && integers.dim(2) % steps == 0 &&
+  int64_t k_group = has_byte_rows(instruction) ? k_group_of(MacKind::Dot4) : 1;
+  return has_whole_words(integers.dim(2), integers.dtype) && integers.dim(2) % k_group == 0 &&
          integers.dim(1) > 0;
 }
 
@@ -61,7 +61,7 @@ std::optional<RowForm> find_rows(const Instruction& composite) {
   return form;
 }
 
-bool can_keep_terms(Value terms, const Type& result) {
+bool can_store_exponentials(Value terms, const Type& result) {
   return terms.def->is(Opcode::Exponential) && terms.type() == result && result.dtype != DType::F16 &&
          result.dtype != DType::BF16;
 }
@@ -69,9 +69,9 @@ bool can_keep_terms(Value terms, const Type& result) {
 std::optional<std::vector<ResampledDim>> find_resample(const Instruction& instruction) {
   auto dims = read_resample(instruction);
   if (!dims) return std::nullopt;
-  int64_t lines = 1;
-  for (size_t i = 0; i + 1 < dims->size() && lines <= kMaxLines; ++i) lines *= (*dims)[i].taps();
-  if (lines > kMaxLines) return std::nullopt;
+  int64_t map_rows = 1;
+  for (size_t i = 0; i + 1 < dims->size() && map_rows <= kMaxMapRows; ++i) map_rows *= (*dims)[i].taps();
+  if (map_rows > kMaxMapRows) return std::nullopt;
   return dims;
 }
 

@@ -21,7 +21,7 @@ std::optional<RowForm> find_rows(const Instruction& composite);
 
 // Whether the terms of a reduction can stand where the result will: they are exponentials, and of its type,
 // in which they are computed.
-bool can_keep_terms(Value terms, const Type& result);
+bool can_store_exponentials(Value terms, const Type& result);
 
 // The dims of a composite `resample` whose lines are combined of few enough for straight code; nothing for
 // any other instruction.

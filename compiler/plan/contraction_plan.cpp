@@ -38,12 +38,12 @@ bool fit_four_bits(Value constant) {
 // code of several steps the compiler would keep it in a register for that, at the price of sums spilled.
 bool shares_scalars(const ConvolutionGeometry& g) {
   constexpr int64_t kFewSteps = 4;
-  const PaddedLine* line = g.padded_line ? &*g.padded_line : nullptr;
+  const PaddedRow* line = g.padded_row ? &*g.padded_row : nullptr;
   const WindowDim& w = line ? line->window : g.window[g.tiled];
   bool is_innermost = line ? g.groups == 1 && w.dilation == 1 : g.channel_level < g.window_level[g.tiled];
-  int64_t steps = w.stride * (line ? g.input.dim(1) : 1);
-  return is_innermost && w.size > kLongestStraightWindow && steps % w.dilation == 0 &&
-         steps / w.dilation < kFewSteps;
+  int64_t k_extent = w.stride * (line ? g.input.dim(1) : 1);
+  return is_innermost && w.size > kMaxUnrolledWindow && k_extent % w.dilation == 0 &&
+         k_extent / w.dilation < kFewSteps;
 }
 
 // A completed plan's tiling: what the plan says, and what follows from it.
@@ -54,27 +54,27 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
     return;
   }
   ContractionShape given = shape;
-  given.compact = plan.tiling.compact;
+  given.optimize_size = plan.tiling.optimize_size;
   Tiling tiling = choose_tiling(given, target, &plan.tiling.tile);
   tiling.columns_outermost = plan.tiling.columns_outermost;
-  tiling.sum_tiles = plan.tiling.sum_tiles;
+  tiling.accumulator_tiles = plan.tiling.accumulator_tiles;
   tiling.k_blocks = plan.tiling.k_blocks;
   tiling.interleaves_epilogue = plan.tiling.interleaves_epilogue;
-  tiling.parts = plan.tiling.parts;
+  tiling.split_k = plan.tiling.split_k;
   tiling.row_block = plan.tiling.row_block;
-  tiling.shares = plan.tiling.shares;
+  tiling.split_m = plan.tiling.split_m;
   plan.tiling = tiling;
 }
 
 std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
   if (tiling.tile.k_interleave > 1 && shape.max_k_interleave % tiling.tile.k_interleave != 0)
-    return "steps can be interleaved by " + std::to_string(shape.max_k_interleave) + " at most here";
+    return "k can be interleaved by " + std::to_string(shape.max_k_interleave) + " at most here";
   if (tiling.tile.panel > 0 && tiling.tile.panel % tiling.tile.vectors != 0)
     return "a tile takes an even part of its panel";
   if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
     return "columns are outermost where batches or groups have their own";
   if (std::string wrong = check_column_streams(tiling, shape); !wrong.empty()) return wrong;
-  return check_sum_tiles(tiling, shape);
+  return check_accumulator_tiles(tiling, shape);
 }
 
 class ContractionPlanning {
@@ -87,22 +87,23 @@ public:
     bool chooses = plan.tiling.tile.rows == 0, is_dot = !root_.op->is(Opcode::Convolution);
     if (plan.algorithm != Algorithm::Direct && is_dot) return "this is a dot";
     if (chooses) {
-      plan.looped_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
-      plan.bias_first = plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
+      plan.rolled_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
+      plan.bias_in_accumulators =
+          plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
     }
-    bool chooses_product = plan.product == Product{};
-    if (chooses_product) {
-      auto product = choose_product(*root_.op, target_, context_.options.strict_math);
-      if (!product) return "register tiles do not sum such products";
+    bool chooses_mac = plan.mac == MacInstruction{};
+    if (chooses_mac) {
+      auto mac = choose_mac(*root_.op, target_, context_.options.strict_math);
+      if (!mac) return "register tiles do not sum such products";
       // Steps are packed as the form has them.
-      bool is_other = form() && form()->product.k_group() != product->k_group();
-      plan.product = is_other ? form()->product : *product;
+      bool is_other = form() && form()->mac.k_group() != mac->k_group();
+      plan.mac = is_other ? form()->mac : *mac;
     }
-    may_be_matrices_ = chooses_product && chooses && plan.algorithm == Algorithm::Direct;
-    if (std::string wrong = check_product(plan.product, *root_.op); !wrong.empty()) return wrong;
+    may_be_matrices_ = chooses_mac && chooses && plan.algorithm == Algorithm::Direct;
+    if (std::string wrong = check_mac(plan.mac, *root_.op); !wrong.empty()) return wrong;
     if (plan.algorithm == Algorithm::Planar) return complete_planar(plan, chooses);
     std::string wrong = is_dot ? complete_dot(plan, chooses) : complete_convolution(plan, chooses);
-    return wrong.empty() ? complete_sums(plan) : wrong;
+    return wrong.empty() ? complete_accumulators(plan) : wrong;
   }
 
 private:
@@ -112,48 +113,48 @@ private:
   }
 
   // Tile matrices keep their sums, which reach the epilogue by way of memory.
-  static std::string complete_sums(ContractionPlan& plan) {
-    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
-    if (is_matrix) plan.looped_epilogue = true, plan.bias_first = false;
-    SumsIn place = is_matrix ? SumsIn::TileRegisters : SumsIn::Registers;
-    if (plan.sums != SumsIn::Registers && plan.sums != place)
-      return "no kernel keeps its sums elsewhere than in registers of its products";
-    plan.sums = place;
+  static std::string complete_accumulators(ContractionPlan& plan) {
+    bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
+    if (is_matrix) plan.rolled_epilogue = true, plan.bias_in_accumulators = false;
+    AccumulatorSpace place = is_matrix ? AccumulatorSpace::TileRegisters : AccumulatorSpace::Registers;
+    if (plan.accumulators != AccumulatorSpace::Registers && plan.accumulators != place)
+      return "no kernel keeps its accumulators elsewhere than in registers of its products";
+    plan.accumulators = place;
     return "";
   }
 
   // The product in tile matrices, if it is the cost model's to choose.
-  std::optional<Product> possible_matrices(const ContractionPlan& plan) const {
+  std::optional<MacInstruction> possible_matrices(const ContractionPlan& plan) const {
     if (!may_be_matrices_ || plan.unpacked) return std::nullopt;
-    return in_tile_matrices(plan.product, target_, context_.options.strict_math);
+    return in_tile_matrices(plan.mac, target_, context_.options.strict_math);
   }
 
   // Tile matrices in place of vectors where they take less time.
   void prefer_matrices(ContractionPlan& plan, DotGeometry& g) const {
-    auto product = possible_matrices(plan);
-    if (!product) return;
-    Product of_rows = plan.lhs_columns ? product->swapped() : *product;
+    auto mac = possible_matrices(plan);
+    if (!mac) return;
+    MacInstruction of_rows = plan.swap_operands ? mac->swapped() : *mac;
     if (matrix_cycles(g, of_rows, target_) >= choose_tiling(g.shape, target_).cycles) return;
-    plan.product = *product;
+    plan.mac = *mac;
     g.shape.multiply_in(of_rows);
   }
   void prefer_matrices(ContractionPlan& plan, ConvolutionGeometry& g) const {
-    auto product = possible_matrices(plan);
-    if (!product) return;
-    MatrixChoice choice = choose_matrices(g, *product, target_);
+    auto mac = possible_matrices(plan);
+    if (!mac) return;
+    MatrixChoice choice = choose_matrices(g, *mac, target_);
     if (choice.cycles >= choose_tiling(g.shape, target_).cycles) return;
-    plan.product = *product;
-    g.shape.multiply_in(*product);
-    plan.image_copy = choice.copy;
+    plan.mac = *mac;
+    g.shape.multiply_in(*mac);
+    plan.feature_map_copy = choice.copy;
   }
 
   // What all members of a chain share was decided with it.
   void take_chain_tile(ContractionPlan& plan, ConvolutionGeometry& g) const {
-    std::optional<Product> product = possible_matrices(plan);
-    if (plan.product.kind == ProductKind::TileMatrix) product = plan.product;
-    if (!product || !context_.chain_tile) return;
-    plan.product = *product;
-    g.shape.multiply_in(*product);
+    std::optional<MacInstruction> mac = possible_matrices(plan);
+    if (plan.mac.kind == MacKind::TileMatrix) mac = plan.mac;
+    if (!mac || !context_.chain_tile) return;
+    plan.mac = *mac;
+    g.shape.multiply_in(*mac);
     if (plan.tiling.tile.rows == 0) plan.tiling.tile = *context_.chain_tile;
   }
   bool is_chain_tile(const TileShape& tile) const {
@@ -164,22 +165,22 @@ private:
   // Why a plan's product cannot be had here.
   std::string check_matrices(const ContractionPlan& plan, const ContractionShape& shape,
                              const std::string& lacks) const {
-    if (plan.product.kind != ProductKind::TileMatrix) return "";
-    if (!in_tile_matrices(plan.product, target_, context_.options.strict_math))
+    if (plan.mac.kind != MacKind::TileMatrix) return "";
+    if (!in_tile_matrices(plan.mac, target_, context_.options.strict_math))
       return "the CPU has no tile matrices for it, or strict numerics forbid them";
     return lacks.empty() ? check_tile_block(shape, plan.tiling.tile) : lacks;
   }
 
-  void choose_sums(ContractionPlan& plan, const ContractionShape& shape) const {
-    if (plan.product.kind != ProductKind::TileMatrix) return;
-    choose_sum_tiles(plan.tiling, shape, target_);
+  void choose_accumulators(ContractionPlan& plan, const ContractionShape& shape) const {
+    if (plan.mac.kind != MacKind::TileMatrix) return;
+    choose_accumulator_tiles(plan.tiling, shape, target_);
     choose_epilogue(plan.tiling, shape);
   }
 
   void set_epilogue_unroll(Tiling& tiling) const {
     const Type& result = instruction_.type();
     bool are_bytes = result.is_tensor() && bit_width(result.dtype) == 8;
-    tiling.epilogue_unroll = are_bytes && !tiling.compact ? target_.narrowed_together : 1;
+    tiling.epilogue_unroll = are_bytes && !tiling.optimize_size ? target_.narrowed_together : 1;
   }
 
   void take_form(ContractionShape& shape) const {
@@ -199,11 +200,11 @@ private:
   // Why a tile does not read the columns as they lie; empty: it does.
   std::string check_panels(const ContractionPlan& plan, const DotGeometry& g, bool vector_constant) const {
     const TileShape& tile = plan.tiling.tile;
-    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
     if (tile.whole_panels && (plan.unpacked || tile.k_interleave > 1 || is_matrix))
       return "whole panels are of columns packed for vectors, one step in each";
     if (g.panel_columns == 0) return "";
-    if (!vector_constant || plan.product.kind != ProductKind::Fma || plan.product.k_group() > 1)
+    if (!vector_constant || plan.mac.kind != MacKind::Fma || plan.mac.k_group() > 1)
       return "what lies in panels is constant and multiplied step by step";
     if (!tile.whole_panels || tile.panel_vectors() * tile.lanes != g.panel_columns)
       return "the columns lie in whole panels of " + std::to_string(g.panel_columns);
@@ -214,8 +215,8 @@ private:
     std::optional<DotGeometry> g;
     if (std::string wrong = choose_columns(plan, chooses, g); !wrong.empty()) return wrong;
     bool in_blocks = root_.op->is(Opcode::Composite),
-         vector_constant = is_packable_constant(root_.operands[plan.lhs_columns ? 0 : 1]);
-    g->shape.compact = context_.options.optimize_size;
+         vector_constant = is_packable_constant(root_.operands[plan.swap_operands ? 0 : 1]);
+    g->shape.optimize_size = context_.options.optimize_size;
     bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
     if (std::string wrong = choose_bits(plan, chooses, *g); !wrong.empty()) return wrong;
     if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
@@ -230,15 +231,15 @@ private:
     if (plan.tiling.tile.column_streams > 1 &&
         (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
-    if (plan.image_copy != ImageCopy::None) return "a dot's rows are read where they lie";
+    if (plan.feature_map_copy != FeatureMapCopy::None) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (in_blocks && chooses && !form()) take_whole_blocks(plan.tiling);
-    if (in_blocks && blocks() % plan.tiling.parts != 0) return "parts of the reduction are whole blocks";
+    if (in_blocks && blocks() % plan.tiling.split_k != 0) return "a split of k takes whole blocks";
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
-    if (chooses) choose_sums(plan, g->shape);
+    if (chooses) choose_accumulators(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
     std::string wrong = check_tiling(plan.tiling, g->shape);
-    if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
+    if (wrong.empty()) wrong = check_split_m(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
     set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
     plan.tiling.looks_up_words = looks_up;
@@ -250,10 +251,10 @@ private:
     bool lhs_constant = is_packable_constant(root_.operands[0]),
          rhs_constant = is_packable_constant(root_.operands[1]);
     bool in_blocks = root_.op->is(Opcode::Composite);
-    if (in_blocks && plan.lhs_columns) return "the integers in blocks are the columns";
-    if (chooses) plan.lhs_columns = !in_blocks && wants_lhs_columns(lhs_constant, rhs_constant);
+    if (in_blocks && plan.swap_operands) return "the integers in blocks are the columns";
+    if (chooses) plan.swap_operands = !in_blocks && prefers_swapped_operands(lhs_constant, rhs_constant);
     auto geometry = [&] {
-      return DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns, plan.product);
+      return DotGeometry::of(*root_.op, instruction_.type(), plan.swap_operands, plan.mac);
     };
     g = geometry();
     auto is_reachable = [&] { return g && (can_stay(*g, target_) || g->has_static_columns()); };
@@ -261,14 +262,14 @@ private:
     if (chooses && !in_blocks && (!is_reachable() || columns_vary)) {
       auto first = g;
       bool was_reachable = is_reachable();
-      plan.lhs_columns = !plan.lhs_columns;
+      plan.swap_operands = !plan.swap_operands;
       g = geometry();
       bool is_better = is_reachable() && (!was_reachable || g->column.extent.is_constant());
-      if (!is_better) plan.lhs_columns = !plan.lhs_columns, g = first;
+      if (!is_better) plan.swap_operands = !plan.swap_operands, g = first;
     }
     if (!g) return "register tiles do not cover it";
-    bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
-    if (g->word_steps > 1 && !vector_constant) return "words of integers are constants";
+    bool vector_constant = plan.swap_operands ? lhs_constant : rhs_constant;
+    if (g->word_k > 1 && !vector_constant) return "words of integers are constants";
     if (chooses) plan.unpacked = !vector_constant && can_stay(*g, target_);
     if (plan.unpacked && !can_stay(*g, target_))
       return "columns do not lie together as words: they are packed";
@@ -278,10 +279,11 @@ private:
 
   // In how many bits constant columns lie, and where they become what products take.
   std::string choose_bits(ContractionPlan& plan, bool chooses, DotGeometry& g) const {
-    Value columns = root_.operands[plan.lhs_columns ? 0 : 1];
+    Value columns = root_.operands[plan.swap_operands ? 0 : 1];
     if (std::string wrong = choose_four_bits(plan, chooses, columns, g.shape); !wrong.empty()) return wrong;
-    bool may_widen = plan.four_bits || (is_packable_constant(columns) && !plan.lhs_columns && becomes_f32(g));
-    if (chooses) plan.widened = may_widen && gains_by_widening(g);
+    bool may_widen =
+        plan.four_bits || (is_packable_constant(columns) && !plan.swap_operands && becomes_f32(g));
+    if (chooses) plan.widened = may_widen && is_profitable_widened(g);
     if (plan.widened && !may_widen) return "constant columns of fewer bits than products take are widened";
     if (plan.widened) g = g.widened();
     return "";
@@ -289,7 +291,7 @@ private:
 
   std::string choose_four_bits(ContractionPlan& plan, bool chooses, Value columns,
                                const ContractionShape& shape) const {
-    bool may_be = fit_four_bits(columns) && shape.product.k_group() > 1 && target_.lanes(32) > 1;
+    bool may_be = fit_four_bits(columns) && shape.mac.k_group() > 1 && target_.lanes(32) > 1;
     if (chooses) plan.four_bits = may_be && (!form() || form()->four_bits);
     if (plan.four_bits && !may_be) return "constant bytes of small numbers lie in four bits";
     return "";
@@ -297,7 +299,7 @@ private:
 
   // Tile matrices read their operands from memory.
   std::string finish_bits(ContractionPlan& plan, bool chooses) const {
-    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
     if (chooses && plan.four_bits && is_matrix) plan.widened = true;
     if (plan.four_bits && is_matrix && !plan.widened) return "tile matrices take no columns of four bits";
     if (chooses && plan.widened) plan.tiling.columns_outermost = true;
@@ -306,18 +308,18 @@ private:
   }
 
   static bool becomes_f32(const DotGeometry& g) {
-    const Product& product = g.shape.product;
-    return product.kind == ProductKind::Fma && product.lhs == DType::F32 && product.rhs != DType::F32 &&
-           product.accumulator == DType::F32;
+    const MacInstruction& mac = g.shape.mac;
+    return mac.kind == MacKind::Fma && mac.lhs == DType::F32 && mac.rhs != DType::F32 &&
+           mac.accumulator == DType::F32;
   }
   int64_t blocks() const { return root_.operands[1].dim(1); } // of a blocked dot
   void take_whole_blocks(Tiling& tiling) const {
-    while (blocks() % tiling.parts != 0) ++tiling.parts;
+    while (blocks() % tiling.split_k != 0) ++tiling.split_k;
   }
 
   // Of more rows than a tile has, every tile would widen them again. A form that is cut into parts is
   // followed as it is.
-  bool gains_by_widening(const DotGeometry& g) const {
+  bool is_profitable_widened(const DotGeometry& g) const {
     if (form() && form()->widened && !form()->four_bits) return true;
     return has_more_rows(g.shape, choose_tiling(g.widened().shape, target_).tile.rows);
   }
@@ -330,7 +332,7 @@ private:
   }
 
   // The wider side goes into lanes; a constant side is packed for nothing at run time.
-  bool wants_lhs_columns(bool lhs_constant, bool rhs_constant) const {
+  bool prefers_swapped_operands(bool lhs_constant, bool rhs_constant) const {
     auto free_elements = [&](int operand, const char* batch, const char* contract) {
       Type type = root_.op->operand(operand).type().at_bound();
       int64_t count = type.num_elements();
@@ -355,7 +357,7 @@ private:
     bool left_to_hardware =
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
     // Where one stream is known to come as fast as memory brings it, requests cost what widening needs.
-    bool widens = g.shape.product.kind == ProductKind::Fma && g.shape.product.lhs != g.shape.product.rhs;
+    bool widens = g.shape.mac.kind == MacKind::Fma && g.shape.mac.lhs != g.shape.mac.rhs;
     left_to_hardware |=
         passes_once && (tiling.tile.column_streams > 1 || (widens && target_.memory_streams == 1));
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
@@ -364,86 +366,86 @@ private:
   // A table of all values that a step of a word may have takes a shift and a look-up for each, in place of
   // two shifts and a conversion.
   bool looks_up_words(const DotGeometry& g) const {
-    return g.word_steps == 8 && target_.has_word_tables && target_.vector_parts == 1 &&
-           g.shape.product.kind == ProductKind::Fma;
+    return g.word_k == 8 && target_.has_word_tables && target_.vector_parts == 1 &&
+           g.shape.mac.kind == MacKind::Fma;
   }
 
   std::string complete_convolution(ContractionPlan& plan, bool chooses) const {
     bool polyphase = plan.algorithm == Algorithm::Polyphase;
-    if (polyphase && context_.by_lines) return "a chain has no polyphase members";
+    if (polyphase && context_.by_rows) return "a chain has no polyphase members";
     ComputedConvolution computed = ComputedConvolution::of(root_, instruction_.type(), target_.lanes(32));
     if (polyphase != (computed.polyphase != nullptr))
       return polyphase ? "it is no transposed convolution whose phases fill vectors" : "it has phases";
-    auto g = computed.geometry(plan.product, context_.by_lines);
+    auto g = computed.geometry(plan.mac, context_.by_rows);
     if (!g) return "register tiles do not cover it";
-    g->shape.compact = context_.options.optimize_size;
-    if (!context_.by_lines && is_packable_constant(computed.filter))
+    g->shape.optimize_size = context_.options.optimize_size;
+    if (!context_.by_rows && is_packable_constant(computed.filter))
       g->shape.weight_bytes = context_.model_weight_bytes;
     if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
     if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
     if (std::string wrong = choose_four_bits(plan, chooses, computed.filter, g->shape); !wrong.empty())
       return wrong;
-    if (plan.four_bits && (context_.by_lines || polyphase)) {
+    if (plan.four_bits && (context_.by_rows || polyphase)) {
       if (!chooses) return "members of chains, and phases, have no columns of four bits";
       plan.four_bits = false;
     }
     if (plan.widened && !plan.four_bits) return "a convolution's filters of four bits are widened";
-    if (context_.by_lines)
+    if (context_.by_rows)
       take_chain_tile(plan, *g);
     else
       prefer_matrices(plan, *g);
-    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
-    if (is_matrix && context_.by_lines && !is_chain_tile(plan.tiling.tile))
+    bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
+    if (is_matrix && context_.by_rows && !is_chain_tile(plan.tiling.tile))
       return "tile matrices of a chain have one shape, or there are none";
     if (is_matrix && polyphase) return "phases are no rows of tile matrices";
-    bool is_long = g->window[g->tiled].size > kLongestStraightWindow && !context_.by_lines;
-    if (chooses && !is_matrix && is_long && lacks_for_copy(*g, ImageCopy::Lines).empty())
-      plan.image_copy = ImageCopy::Lines;
-    bool is_copied = plan.image_copy != ImageCopy::None;
-    if (is_copied && is_matrix == (plan.image_copy == ImageCopy::Lines))
-      return "tile matrices read rows or windows of a copy of the image, and registers its lines";
+    bool is_long = g->window[g->tiled].size > kMaxUnrolledWindow && !context_.by_rows;
+    if (chooses && !is_matrix && is_long && lacks_for_copy(*g, FeatureMapCopy::PaddedRows).empty())
+      plan.feature_map_copy = FeatureMapCopy::PaddedRows;
+    bool is_copied = plan.feature_map_copy != FeatureMapCopy::None;
+    if (is_copied && is_matrix == (plan.feature_map_copy == FeatureMapCopy::PaddedRows))
+      return "tile matrices read rows or windows of a copy of the feature map, and registers its padded rows";
     // Left to us, a copy is for images that have no rows.
     if (is_matrix && chooses && !is_copied && !lacks_for_matrices(*g).empty()) {
-      plan.image_copy = ImageCopy::Rows;
+      plan.feature_map_copy = FeatureMapCopy::Rows;
       is_copied = true;
     }
-    if (is_copied && context_.by_lines) return "a chain reads no copy of an image";
-    std::string lacks = is_copied ? lacks_for_copy(*g, plan.image_copy) : lacks_for_matrices(*g);
+    if (is_copied && context_.by_rows) return "a chain reads no copy of a feature map";
+    std::string lacks = is_copied ? lacks_for_copy(*g, plan.feature_map_copy) : lacks_for_matrices(*g);
     if ((is_matrix || is_copied) && !lacks.empty()) return lacks;
-    *g = g->over(plan.image_copy);
+    *g = g->over(plan.feature_map_copy);
     set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
-    plan.tiling.rolls_steps |= shares_scalars(*g);
+    plan.tiling.rolls_k |= shares_scalars(*g);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
     if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors =
-        g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_lines;
+        g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_rows;
     plan.tiling.streams_scalars =
         g->in_block > 0 && g->shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
-    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0)
-      return "only dots have parts of the reduction and blocks of rows";
-    if (plan.lhs_columns || plan.unpacked || plan.tiling.tile.whole_panels)
+    if (plan.tiling.split_k > 1 || plan.tiling.row_block > 0)
+      return "only dots split k and have blocks of rows";
+    if (plan.swap_operands || plan.unpacked || plan.tiling.tile.whole_panels)
       return "a convolution's filters are packed columns, the last panel no wider than these";
-    if (chooses && !context_.by_lines)
+    if (chooses && !context_.by_rows)
       share_out(plan.tiling, g->shape, target_, context_.options.threads, !g->splits_rows());
-    if (chooses) choose_sums(plan, g->shape);
+    if (chooses) choose_accumulators(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
-    if (plan.tiling.shares > 1 && context_.by_lines) return "members of a chain are cut with it";
+    if (plan.tiling.split_m > 1 && context_.by_rows) return "members of a chain are cut with it";
     std::string wrong = check_tiling(plan.tiling, g->shape);
-    return wrong.empty() ? check_shares(plan.tiling, g->shape, !g->splits_rows()) : wrong;
+    return wrong.empty() ? check_split_m(plan.tiling, g->shape, !g->splits_rows()) : wrong;
   }
 
   std::string complete_planar(ContractionPlan& plan, bool chooses) const {
     auto g = PlanarGeometry::of(*root_.op, instruction_.type(), target_);
-    if (!g || context_.by_lines)
-      return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
+    if (!g || context_.by_rows)
+      return "planes want a convolution of f32 over plain rows without stride, groups and dilated inputs";
     set_tiling(plan, g->shape, target_, chooses);
-    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 ||
+    if (plan.tiling.split_k > 1 || plan.tiling.row_block > 0 || plan.tiling.split_m > 1 ||
         plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.tiling.tile.whole_panels ||
-        plan.lhs_columns || plan.unpacked || plan.four_bits || plan.widened || plan.looped_epilogue ||
-        plan.bias_first)
-      return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
+        plan.swap_operands || plan.unpacked || plan.four_bits || plan.widened || plan.rolled_epilogue ||
+        plan.bias_in_accumulators)
+      return "planes have no split_k, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }
 
@@ -467,10 +469,10 @@ ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& 
   return computed;
 }
 
-std::optional<ConvolutionGeometry> ComputedConvolution::geometry(const Product& product,
-                                                                 bool by_lines) const {
+std::optional<ConvolutionGeometry> ComputedConvolution::geometry(const MacInstruction& mac,
+                                                                 bool by_rows) const {
   // Phases are stored row by row.
-  return ConvolutionGeometry::of(*convolution, result, product, by_lines, polyphase != nullptr);
+  return ConvolutionGeometry::of(*convolution, result, mac, by_rows, polyphase != nullptr);
 }
 
 std::string complete(ContractionPlan& plan, const Instruction& instruction,
@@ -486,10 +488,10 @@ std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
   if (!root) return std::nullopt;
   ContractionPlan plan;
   plan.tiling.tile.rows = 0;
-  if (root->op->is(Opcode::Convolution) && !context.by_lines) {
+  if (root->op->is(Opcode::Convolution) && !context.by_rows) {
     const TargetInfo& target = context.options.target;
     auto planes = PlanarGeometry::of(*root->op, instruction.type(), target);
-    if (planes && planes->pays() && !context.options.optimize_size)
+    if (planes && planes->is_profitable() && !context.options.optimize_size)
       plan.algorithm = Algorithm::Planar;
     else if (PolyphaseConvolution::applies(*root->op, root->operands[1], target.lanes(32)))
       plan.algorithm = Algorithm::Polyphase;

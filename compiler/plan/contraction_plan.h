@@ -20,13 +20,13 @@ struct ComputedConvolution {
 
   // `result`: of the instruction around it.
   static ComputedConvolution of(const KernelRoot& root, const Type& result, int lanes);
-  std::optional<ConvolutionGeometry> geometry(const Product& product, bool by_lines) const;
+  std::optional<ConvolutionGeometry> geometry(const MacInstruction& mac, bool by_rows) const;
 };
 
 struct ContractionContext {
   const PlanOptions& options;
   int64_t model_weight_bytes = 0;
-  bool by_lines = false; // in a depthwise chain, which has the loop over lines of the image
+  bool by_rows = false; // in a depthwise chain, which has the loop over lines of the image
   // The plan that decides how constants are packed; null: the one at hand (PlanOptions::packed_as).
   const KernelPlan* packed_as = nullptr;
   // In a depthwise chain, of a member that multiplies by tile matrices: their tile; null: it does not.

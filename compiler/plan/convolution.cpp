@@ -39,9 +39,9 @@ Type flatten_spatial(const Type& type) {
 
 class GeometryReader {
 public:
-  GeometryReader(const Instruction& convolution, const Type& result, const Product& product, bool by_lines,
-                 bool whole_lines)
-      : convolution_(convolution), product_(product), by_lines_(by_lines), whole_lines_(whole_lines) {
+  GeometryReader(const Instruction& convolution, const Type& result, const MacInstruction& mac, bool by_rows,
+                 bool whole_rows)
+      : convolution_(convolution), product_(mac), by_rows_(by_rows), whole_rows_(whole_rows) {
     g_.full_result = result;
   }
 
@@ -51,7 +51,7 @@ public:
     g_.shape.m = g_.out[g_.tiled].upper_bound();
     // Rows at an edge meet padding by where the input ends. Those of a long window would be many tiles, each
     // with code of its own for every row that begins or ends within it.
-    bool is_long = g_.window[g_.tiled].size > kLongestStraightWindow;
+    bool is_long = g_.window[g_.tiled].size > kMaxUnrolledWindow;
     bool edges_vary = g_.splits_rows() && (!g_.in[g_.tiled].is_constant() || is_long);
     g_.shape.m_varies = !g_.out[g_.tiled].is_constant() || edges_vary;
     set_outer_dims();
@@ -63,7 +63,7 @@ public:
     g_.shape.scalar_bytes = static_cast<int64_t>(g_.input.at_bound().physical_byte_size());
     g_.shape.vector_bytes =
         g_.groups * g_.filters * g_.channels * g_.filter_size * bit_width(g_.filter_dtype) / 8;
-    g_.shape.set_product(product_);
+    g_.shape.set_mac(product_);
     return std::move(g_);
   }
 
@@ -96,7 +96,7 @@ private:
   }
 
   void flatten() {
-    bool flat = !whole_lines_ && !by_lines_ && is_in_order(g_.input.layout) &&
+    bool flat = !whole_rows_ && !by_rows_ && is_in_order(g_.input.layout) &&
                 std::all_of(g_.window.begin(), g_.window.end(),
                             [](const WindowDim& dim) { return dim.is_pointwise(); });
     g_.flattened = flat && g_.input.rank() > 3;
@@ -115,10 +115,10 @@ private:
   // Lines lie along the last.
   void choose_rows() {
     g_.tiled = g_.window.size() - 1;
-    auto most = [&](size_t dim) { return g_.out[dim].upper_bound(); };
-    if (most(g_.tiled) >= kShortLine || by_lines_) return;
+    auto max = [&](size_t dim) { return g_.out[dim].upper_bound(); };
+    if (max(g_.tiled) >= kShortLine || by_rows_) return;
     for (size_t i = 0; i < g_.out.size(); ++i)
-      if (most(i) > most(g_.tiled)) g_.tiled = i;
+      if (max(i) > max(g_.tiled)) g_.tiled = i;
   }
 
   // Outer dims: group, batch, then the spatial dims but the tiled one.
@@ -162,41 +162,41 @@ private:
   }
 
   const Instruction& convolution_;
-  const Product& product_;
-  bool by_lines_, whole_lines_;
+  const MacInstruction& product_;
+  bool by_rows_, whole_rows_;
   ConvolutionGeometry g_;
 };
 
 } // namespace
 
 std::optional<ConvolutionGeometry> ConvolutionGeometry::of(const Instruction& convolution, const Type& result,
-                                                           const Product& product, bool by_lines,
-                                                           bool whole_lines) {
-  return GeometryReader(convolution, result, product, by_lines, whole_lines).run();
+                                                           const MacInstruction& mac, bool by_rows,
+                                                           bool whole_rows) {
+  return GeometryReader(convolution, result, mac, by_rows, whole_rows).run();
 }
 
-ConvolutionGeometry ConvolutionGeometry::over(ImageCopy copy) const {
+ConvolutionGeometry ConvolutionGeometry::over(FeatureMapCopy copy) const {
   switch (copy) {
-  case ImageCopy::None: break;
-  case ImageCopy::Rows: return over_packed_rows();
-  case ImageCopy::Windows: return over_packed_windows();
-  case ImageCopy::Lines: return over_padded_lines();
+  case FeatureMapCopy::None: break;
+  case FeatureMapCopy::Rows: return over_packed_rows();
+  case FeatureMapCopy::Windows: return over_packed_windows();
+  case FeatureMapCopy::PaddedRows: return over_padded_rows();
   }
   return *this;
 }
 
 int64_t ConvolutionGeometry::packed_channels() const {
-  int64_t group = shape.product.k_group();
+  int64_t group = shape.mac.k_group();
   return groups == 1 ? (channels + group - 1) / group * group : input.dim(1);
 }
 
 ConvolutionGeometry ConvolutionGeometry::over_packed_windows() const {
   FIRN_CHECK(groups == 1, "windows are copied with all their channels");
   ConvolutionGeometry g = *this;
-  IntExpr positions = 1, images = batch;
+  IntExpr positions = 1, maps = batch;
   for (const IntExpr& extent : out) positions = positions * extent;
   g.in_block = 0;
-  g.input.dims = {Dim(images), Dim(filter_size * packed_channels()), Dim(positions)};
+  g.input.dims = {Dim(maps), Dim(filter_size * packed_channels()), Dim(positions)};
   g.input.layout = Layout();
   g.input.layout.order = {0, 2, 1};
   g.result = flatten_spatial(full_result);
@@ -206,14 +206,14 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_windows() const {
   g.in = g.out = {positions};
   g.tiled = 0;
   g.shape.m = positions.value();
-  g.shape.outer = {images.value()};
-  int64_t steps = shape.k[channel_level].extent * filter_size;
+  g.shape.outer = {maps.value()};
+  int64_t k_extent = shape.k[channel_level].extent * filter_size;
   for (ReductionLoop& loop : g.shape.k) {
     loop.kind = ReductionLoop::Kind::Rolled;
     loop.extent = 1;
     loop.block = 0;
   }
-  g.shape.k[channel_level].extent = steps;
+  g.shape.k[channel_level].extent = k_extent;
   g.shape.k_tail = 0;
   g.shape.m_varies = false;
   g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
@@ -235,12 +235,12 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
     g.input.layout.order.push_back(static_cast<int>(i + 2));
   }
   g.input.layout.order.push_back(1);
-  ReductionLoop &line = g.shape.k[window_level.back()], &steps = g.shape.k[channel_level];
-  steps.block = 0;
+  ReductionLoop &line = g.shape.k[window_level.back()], &k_extent = g.shape.k[channel_level];
+  k_extent.block = 0;
   g.shape.k_tail = 0;
   g.shape.m_varies = false;
   if (groups == 1 && window.back().dilation == 1 && window_level.back() + 1 == channel_level) {
-    steps.extent *= line.extent;
+    k_extent.extent *= line.extent;
     line.extent = 1;
   }
   g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
@@ -248,12 +248,12 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
   return g;
 }
 
-ConvolutionGeometry ConvolutionGeometry::over_padded_lines() const {
-  constexpr int64_t kMinSteps = 32;     // of a run of taps: the loop around them costs little then
-  constexpr int64_t kMostSummed = 4096; // steps of one sum
+ConvolutionGeometry ConvolutionGeometry::over_padded_rows() const {
+  constexpr int64_t kMinK = 32;        // of a run of taps: the loop around them costs little then
+  constexpr int64_t kMaxSummed = 4096; // steps of one sum
   ConvolutionGeometry g = *this;
   WindowDim& w = g.window[tiled];
-  PaddedLine line{w, in[tiled].value()};
+  PaddedRow line{w, in[tiled].value()};
   g.in[tiled] = (out[tiled] - 1) * w.stride + w.dilated_size();
   g.in_block = 0;
   g.input.dims[1] = Dim(packed_channels());
@@ -263,33 +263,32 @@ ConvolutionGeometry ConvolutionGeometry::over_padded_lines() const {
   for (size_t i = 0; i < window.size(); ++i)
     if (i != tiled) g.input.layout.order.push_back(static_cast<int>(i + 2));
   g.input.layout.order.insert(g.input.layout.order.end(), {static_cast<int>(tiled + 2), 1});
-  ReductionLoop &runs = g.shape.k[window_level[tiled]], &steps = g.shape.k[channel_level];
+  ReductionLoop &runs = g.shape.k[window_level[tiled]], &k_extent = g.shape.k[channel_level];
   if (groups == 1 && w.dilation == 1)
-    while (line.taps < w.size && (w.size % line.taps > 0 || line.taps * steps.extent < kMinSteps))
-      ++line.taps;
+    while (line.taps < w.size && (w.size % line.taps > 0 || line.taps * k_extent.extent < kMinK)) ++line.taps;
   w = {w.size / line.taps, w.stride, 0, 0, w.dilation * line.taps, 1};
   runs.kind = ReductionLoop::Kind::Clipped;
   runs.extent = w.size;
-  steps.extent *= line.taps;
-  if (is_float(shape.product.accumulator) && runs.extent * steps.extent > 2 * kMostSummed)
-    line.summed = std::max<int64_t>(1, kMostSummed / steps.extent);
-  steps.block = 0;
+  k_extent.extent *= line.taps;
+  if (is_float(shape.mac.accumulator) && runs.extent * k_extent.extent > 2 * kMaxSummed)
+    line.summed = std::max<int64_t>(1, kMaxSummed / k_extent.extent);
+  k_extent.block = 0;
   g.shape.k_tail = 0;
   g.shape.m_varies = false;
   g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
-  g.padded_line = line;
+  g.padded_row = line;
   return g;
 }
 
 void ConvolutionGeometry::take_lines_as_one() {
-  constexpr double kMostRows = 1.35; // for each that is wanted
+  constexpr double kMaxRows = 1.35; // for each that is wanted
   const WindowDim &across = window[tiled - 1], &along = window[tiled];
-  int64_t lines = out[tiled - 1].value(), length = out[tiled].value(), room = in[tiled].value();
+  int64_t map_rows = out[tiled - 1].value(), length = out[tiled].value(), room = in[tiled].value();
   if (across.stride * room % along.stride != 0) return;
   int64_t rows = across.stride * room / along.stride;
-  if (static_cast<double>(rows) > kMostRows * static_cast<double>(length)) return;
+  if (static_cast<double>(rows) > kMaxRows * static_cast<double>(length)) return;
   pitch = rows;
-  out[tiled] = shape.m = (lines - 1) * rows + length;
+  out[tiled] = shape.m = (map_rows - 1) * rows + length;
   out[tiled - 1] = 1;
   shape.outer[outer_position(tiled - 1)] = 1;
 }
@@ -318,8 +317,7 @@ std::vector<IntExpr> ConvolutionGeometry::outer_extents() const {
 }
 
 int64_t ConvolutionGeometry::tiles(int rows, int lanes) const {
-  if (shares_vectors(lanes) || shape.product.accumulator != DType::F32 || !input.is_static() ||
-      shape.m_varies)
+  if (shares_vectors(lanes) || shape.mac.accumulator != DType::F32 || !input.is_static() || shape.m_varies)
     return 0;
   int64_t count = tiles_along(rows);
   for (size_t i = 0; i < out.size(); ++i)

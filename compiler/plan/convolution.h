@@ -6,23 +6,24 @@
 #pragma once
 
 #include "compiler/graph/module.h"
-#include "compiler/plan/contraction.h"
+#include "compiler/plan/tiling.h"
 
 #include <optional>
 
 namespace firn::plan {
 
 // Copies of an image that tiles read in its place: tile matrices its rows or windows, registers its lines.
-enum class ImageCopy : uint8_t {
+enum class FeatureMapCopy : uint8_t {
   None,
   Rows,    // channels side by side, and padding is there
   Windows, // of each result the positions that it reads, one after the other, their channels side by side
-  Lines, // channels side by side, positions along the tiled dim next to each other, and its padding is there
+  // Channels lie side by side, positions along the tiled dim next to each other, and its padding is there.
+  PaddedRows,
 };
 
-// The line of a window over ImageCopy::Lines: a loop over runs of taps, of which a tile takes those in which
-// one of its rows has an element of the image.
-struct PaddedLine {
+// The row of a window over FeatureMapCopy::PaddedRows: a loop over runs of taps; a tile takes those runs in
+// which one of its rows has an element of the feature map.
+struct PaddedRow {
   WindowDim window; // as it is
   int64_t in = 0;   // elements of the image
   int64_t taps = 1; // of a run, steps of one loop with their channels
@@ -45,24 +46,24 @@ struct ConvolutionGeometry {
   int in_block = 0;                  // channels of a block of the input; 0: it is plain
   bool flattened = false;            // spatial dims are one
   int64_t pitch = 0; // rows from line to line, where rows are those of all lines; 0: they are not
-  std::optional<PaddedLine> padded_line; // of the copy's, with runs of taps as the window's positions
-  size_t channel_level = 0;              // of the reduction's loops, that over channels
-  std::vector<size_t> window_level;      // and those over the window, by spatial dim
+  std::optional<PaddedRow> padded_row; // of the copy's, with runs of taps as the window's positions
+  size_t channel_level = 0;            // of the reduction's loops, that over channels
+  std::vector<size_t> window_level;    // and those over the window, by spatial dim
   ContractionShape shape;
   int64_t flops = 0; // at the bounds
 
   // Nothing if register tiles do not cover the convolution: input dilation, types that have no product,
-  // layouts other than plain and blocked channels, depthwise. `result`: as laid out. `by_lines`: the caller
-  // has the loop over lines of the image; `whole_lines`: positions are not independent, even of 1x1 windows.
+  // layouts other than plain and blocked channels, depthwise. `result`: as laid out. `by_rows`: the caller
+  // has the loop over lines of the image; `whole_rows`: positions are not independent, even of 1x1 windows.
   static std::optional<ConvolutionGeometry> of(const Instruction& convolution, const Type& result,
-                                               const Product& product, bool by_lines, bool whole_lines);
+                                               const MacInstruction& mac, bool by_rows, bool whole_rows);
 
   // The same over a copy of the input, in which channels are whole k groups and no window is cut. Of Rows,
   // positions of a window along a line are steps of one loop; lines that padding makes little longer are rows
   // of one, with those between them that nobody wants (`pitch`). Of Windows, rows are all positions of the
   // result, and all steps are one loop. Of Lines, only the tiled dim is padded, so that all rows of a tile
   // take the same steps however long its window is. Filters are still packed as of the original.
-  ConvolutionGeometry over(ImageCopy copy) const;
+  ConvolutionGeometry over(FeatureMapCopy copy) const;
 
   bool reads_outside(size_t dim) const; // of the input, along a spatial dim
   bool clips(size_t dim) const { return dim != tiled && reads_outside(dim); }
@@ -85,7 +86,7 @@ struct ConvolutionGeometry {
 private:
   ConvolutionGeometry over_packed_rows() const;
   ConvolutionGeometry over_packed_windows() const;
-  ConvolutionGeometry over_padded_lines() const;
+  ConvolutionGeometry over_padded_rows() const;
   int64_t packed_channels() const; // of a position in a copy
   void take_lines_as_one();
 };

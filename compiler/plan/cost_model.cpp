@@ -1,7 +1,7 @@
 // Work and traffic of instructions, from their types alone.
 #include "compiler/plan/cost_model.h"
 
-#include "compiler/plan/product.h"
+#include "compiler/plan/mac_instruction.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 // Of the shorter one of computing and streaming, the part that the other does not hide.
 constexpr double kExposed = 0.5;
 
-double most(const Dim& dim) {
+double max(const Dim& dim) {
   return static_cast<double>(dim.extent.upper_bound());
 }
 
@@ -20,7 +20,7 @@ double most(const Dim& dim) {
 double elements(const Type& type) {
   if (!type.is_tensor()) return 0;
   double count = 1;
-  for (const Dim& dim : type.dims) count *= most(dim);
+  for (const Dim& dim : type.dims) count *= max(dim);
   return count;
 }
 
@@ -30,9 +30,9 @@ double products(const Instruction& contraction) {
   double count = 1;
   if (contraction.is(Opcode::Dot))
     for (int64_t dim : contraction.attributes().ints("lhs_contract"))
-      count *= most(lhs.dims[static_cast<size_t>(dim)]);
+      count *= max(lhs.dims[static_cast<size_t>(dim)]);
   else if (elements(rhs) > 0)
-    count = elements(rhs) / most(rhs.dims[0]);
+    count = elements(rhs) / max(rhs.dims[0]);
   return count;
 }
 
@@ -41,7 +41,7 @@ double products(const Instruction& contraction) {
 double rows_of(const Instruction& contraction) {
   const Type &lhs = contraction.operand(0).type(), &rhs = contraction.operand(1).type();
   double results = elements(contraction.type());
-  if (contraction.is(Opcode::Convolution)) return results / std::max(1.0, most(contraction.type().dims[1]));
+  if (contraction.is(Opcode::Convolution)) return results / std::max(1.0, max(contraction.type().dims[1]));
   bool lhs_constant = contraction.operand(0).def->is(Opcode::Constant);
   double columns = elements(lhs_constant ? lhs : rhs) / std::max(1.0, products(contraction));
   return results / std::max(1.0, columns);
@@ -49,21 +49,22 @@ double rows_of(const Instruction& contraction) {
 
 // Cycles of one step of one sum in tile matrices, each operand loaded for two products. Where columns do not
 // stay in the first cache level, one of both comes from the second.
-double tile_matrix_cycles(const Instruction& contraction, const Product& product, const TargetInfo& target) {
+double tile_matrix_cycles(const Instruction& contraction, const MacInstruction& mac,
+                          const TargetInfo& target) {
   using Facts = TileMatrixFacts;
   constexpr double kProducts = 2, kGroups = 16;
   double rows = std::clamp<double>(rows_of(contraction), 1, Facts::kRows),
-         panel = products(contraction) / product.k_group() * Facts::kRowBytes,
+         panel = products(contraction) / mac.k_group() * Facts::kRowBytes,
          cycles = rows * Facts::kRowCycles + Facts::kLoadCycles;
   if (panel > cache_share::kWorkingSet * static_cast<double>(target.l1_bytes))
     cycles += kGroups * Facts::kRowBytes / kProducts / Facts::kL2BytesPerCycle;
-  return cycles / (rows * target.lanes(32) * kGroups * product.k_group());
+  return cycles / (rows * target.lanes(32) * kGroups * mac.k_group());
 }
 
 // Products of several steps that a step of a convolution takes. They hold neighbouring channels; where these
 // fill no whole products, a word is put together of what there is, at the price of another instruction.
 double products_of_channels(const Instruction& convolution, double instructions, int k_group) {
-  double channels = most(convolution.operand(1).type().dims[1]),
+  double channels = max(convolution.operand(1).type().dims[1]),
          groups = std::ceil(channels / static_cast<double>(k_group));
   bool fills = channels == groups * k_group || convolution.attributes().integer("groups", 1) > 1;
   return fills ? instructions / k_group : (groups * instructions + 1) / channels;
@@ -72,15 +73,15 @@ double products_of_channels(const Instruction& convolution, double instructions,
 // Of a step of its reduction, in FMAs: one, or a part where a product takes several steps, or rows and
 // columns.
 double products_of_step(const Instruction& contraction, const TargetInfo& target) {
-  auto product = choose_product(contraction, target, /*strict=*/false);
-  if (!product) return 1;
-  bool is_one = product->kind == ProductKind::Fma;
-  double instructions = facts_of(*product, target).instructions;
+  auto mac = choose_mac(contraction, target, /*strict=*/false);
+  if (!mac) return 1;
+  bool is_one = mac->kind == MacKind::Fma;
+  double instructions = facts_of(*mac, target).instructions;
   double in_vectors = is_one ? 1
                       : contraction.is(Opcode::Convolution)
-                          ? products_of_channels(contraction, instructions, product->k_group())
-                          : instructions / product->k_group();
-  auto matrices = in_tile_matrices(*product, target, /*strict=*/false);
+                          ? products_of_channels(contraction, instructions, mac->k_group())
+                          : instructions / mac->k_group();
+  auto matrices = in_tile_matrices(*mac, target, /*strict=*/false);
   if (!matrices) return in_vectors;
   double fmas_per_cycle = target.register_lanes(32) * target.fma_pipes;
   return std::min(in_vectors, tile_matrix_cycles(contraction, *matrices, target) * fmas_per_cycle);
@@ -133,8 +134,8 @@ double overlapped(double compute, double stream) {
 }
 
 double imbalance(int64_t items, int threads) {
-  int64_t most = (items + threads - 1) / threads;
-  return static_cast<double>(most * threads) / static_cast<double>(items);
+  int64_t max = (items + threads - 1) / threads;
+  return static_cast<double>(max * threads) / static_cast<double>(items);
 }
 
 double predicted_cycles(const Instruction& instruction, const TargetInfo& target,
@@ -165,15 +166,15 @@ int64_t constant_bytes(const Region& region) {
 
 double extent_at(const Dim& dim, Size size) {
   auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
-  double least = at_least_one(dim.extent.lower_bound()), most = at_least_one(dim.extent.upper_bound());
-  if (dim.counted) least = std::max(least, std::sqrt(most));
-  return size == Size::Least ? least : size == Size::Most ? most : std::sqrt(least * most);
+  double min = at_least_one(dim.extent.lower_bound()), max = at_least_one(dim.extent.upper_bound());
+  if (dim.counted) min = std::max(min, std::sqrt(max));
+  return size == Size::Min ? min : size == Size::Max ? max : std::sqrt(min * max);
 }
 
 double part_at(const Type& type, Size size) {
   double part = 1;
   for (const Dim& dim : type.dims)
-    if (!dim.is_static()) part *= extent_at(dim, size) / std::max(1.0, most(dim));
+    if (!dim.is_static()) part *= extent_at(dim, size) / std::max(1.0, max(dim));
   return part;
 }
 

@@ -18,7 +18,8 @@ inline constexpr double kScores = 0.6;      // of the first level: a tile's scor
 inline constexpr double kWeights = 0.6;     // of the second level: weights that a run finds where they were
 inline constexpr double kScratch = 0.5;     // what a kernel's stages hand on, inputs and weights passing
 inline constexpr double kBatch = 0.4;       // the same of a batch of Winograd's: its filters pass every time
-inline constexpr double kTileSums = 0.34;   // of the first level: sums of tile matrices before their epilogue
+inline constexpr double kTileAccumulators =
+    0.34;                                   // of the first level: sums of tile matrices before their epilogue
 inline constexpr double kRowBlock = 0.375;  // rows beside two groups of columns and their results
 inline constexpr double kColumnGroup = 0.2; // each of those groups
 inline constexpr double kHandedOn = 0.25;   // a map that the next kernel still finds
@@ -44,7 +45,7 @@ double overlapped(double compute, double stream);
 
 // Sizes of what varies at which plans are costed that choose for all of them: both bounds, and usually the
 // middle between them in orders of magnitude.
-enum class Size : uint8_t { Least, Usual, Most };
+enum class Size : uint8_t { Min, Usual, Max };
 // The value of an extent, at least 1, and what part of a type's elements at its bounds that makes. Of a count
 // the lower bound says that nobody knows a better one: the least is taken nearer to the upper one then.
 double extent_at(const Dim& dim, Size size);
@@ -55,7 +56,7 @@ inline double usual_extent(const IntExpr& extent) {
 // What counts of cycles at all sizes come to: their geometric mean, so that what one size gains makes up for
 // what another loses by as large a factor.
 template <class CyclesAt> double over_sizes(CyclesAt cycles_at) {
-  return std::cbrt(cycles_at(Size::Least) * cycles_at(Size::Usual) * cycles_at(Size::Most));
+  return std::cbrt(cycles_at(Size::Min) * cycles_at(Size::Usual) * cycles_at(Size::Max));
 }
 
 // How many times as long the busiest of `threads` works as if all had equally much of `items`, which is at

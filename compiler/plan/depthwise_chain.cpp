@@ -9,8 +9,8 @@
 namespace firn::plan {
 namespace {
 
-constexpr int kRank = 4;      // images of lines
-constexpr int kMostTiles = 3; // side by side in a block of sums
+constexpr int kRank = 4;     // images of lines
+constexpr int kMaxTiles = 3; // side by side in a block of sums
 
 // Of a line, in as few tiles as hold it, evenly.
 int even_rows(int64_t line) {
@@ -22,8 +22,8 @@ bool is_walked_by_lines(const Instruction& member, const PlanOptions& options) {
   if (plan_depthwise(member, options)) return false;
   std::optional<KernelRoot> root = find_contraction(member);
   if (!root || !root->op->is(Opcode::Convolution) || member.type().rank() != kRank) return false;
-  auto g = ConvolutionGeometry::of(*root->op, member.type(), Product{}, /*by_lines=*/true,
-                                   /*whole_lines=*/false);
+  auto g = ConvolutionGeometry::of(*root->op, member.type(), MacInstruction{}, /*by_rows=*/true,
+                                   /*whole_rows=*/false);
   return g && g->shape.outer.size() == 2;
 }
 
@@ -46,16 +46,16 @@ struct MatrixMember {
 std::optional<MatrixMember> matrix_member(const Instruction* instruction, const PlanOptions& options) {
   if (!instruction) return std::nullopt;
   KernelRoot root = *find_contraction(*instruction);
-  auto vectors = choose_product(*root.op, options.target, options.strict_math);
+  auto vectors = choose_mac(*root.op, options.target, options.strict_math);
   auto matrices = vectors ? in_tile_matrices(*vectors, options.target, options.strict_math) : std::nullopt;
   if (!matrices) return std::nullopt;
-  auto geometry = [&](const Product& product) {
-    return ConvolutionGeometry::of(*root.op, instruction->type(), product, /*by_lines=*/true,
-                                   /*whole_lines=*/false);
+  auto geometry = [&](const MacInstruction& mac) {
+    return ConvolutionGeometry::of(*root.op, instruction->type(), mac, /*by_rows=*/true,
+                                   /*whole_rows=*/false);
   };
   auto of_vectors = geometry(*vectors), of_matrices = geometry(*matrices);
   if (!of_vectors || !of_matrices || !lacks_for_matrices(*of_matrices).empty()) return std::nullopt;
-  of_vectors->shape.compact = of_matrices->shape.compact = options.optimize_size;
+  of_vectors->shape.optimize_size = of_matrices->shape.optimize_size = options.optimize_size;
   return MatrixMember{instruction, of_matrices->shape,
                       choose_tiling(of_vectors->shape, options.target).cycles};
 }
@@ -103,8 +103,8 @@ ChainMatrices choose_chain_matrices(const Instruction& fusion, const PlanOptions
   const MatrixMember *first = expand ? &*expand : nullptr, *second = project ? &*project : nullptr;
   ChainMatrixChoice choice(options.target);
   for (const MatrixMember* rows_of : {first, second})
-    for (int high = 1; rows_of && high <= kMostTiles; ++high)
-      for (int wide = 1; wide <= kMostTiles; ++wide) {
+    for (int high = 1; rows_of && high <= kMaxTiles; ++high)
+      for (int wide = 1; wide <= kMaxTiles; ++wide) {
         TileShape tile{high * even_rows(rows_of->shape.m), wide, options.target.lanes(32)};
         choice.consider(first, second, tile);
         choice.consider(first, nullptr, tile);
@@ -131,9 +131,9 @@ std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, co
 
 std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const PlanOptions& options) {
   std::optional<DepthwiseChain> chain = find_depthwise_chain(fusion, options);
-  if (!chain) return "this is no chain of convolutions whose kernels can walk lines";
-  int64_t lines = chain->depthwise->type().dim(2);
-  if (plan.lines < 1 || plan.lines > lines) return "a strip has 1 to " + std::to_string(lines) + " lines";
+  if (!chain) return "this is no chain of convolutions whose kernels can walk rows";
+  int64_t rows = chain->depthwise->type().dim(2);
+  if (plan.rows < 1 || plan.rows > rows) return "a strip has 1 to " + std::to_string(rows) + " rows";
   return "";
 }
 

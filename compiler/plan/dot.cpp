@@ -39,7 +39,7 @@ bool is_covered(const Instruction& dot, const Type& result) {
   for (int i = 0; i < 2; ++i) {
     const Type& type = dot.operand(i).type();
     bool lies_well = type.layout.is_plain() || (i == 1 && has_panels(dot));
-    if (!lies_well || type.at_bound().num_elements() == 0 || is_packed(type.dtype)) return false;
+    if (!lies_well || type.at_bound().num_elements() == 0 || is_sub_byte(type.dtype)) return false;
   }
   return accumulator_of(dot.operand(0).dtype(), dot.operand(1).dtype(), dot.type().dtype) &&
          result.layout.is_plain() && dot.type().at_bound().num_elements() > 0;
@@ -66,14 +66,14 @@ void set_rows(DotGeometry& g) {
 std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const DotOperand& columns) {
   std::vector<DotGeometry::Contract> merged;
   for (size_t i = 0; i < columns.contract.size(); ++i) {
-    const IntExpr& steps = columns.contract[i].extent;
-    DotGeometry::Contract axis{steps.upper_bound(), rows.contract[i].stride, columns.contract[i].stride,
-                               steps};
-    if (steps == IntExpr(1)) continue;
+    const IntExpr& k_extent = columns.contract[i].extent;
+    DotGeometry::Contract axis{k_extent.upper_bound(), rows.contract[i].stride, columns.contract[i].stride,
+                               k_extent};
+    if (k_extent == IntExpr(1)) continue;
     if (!merged.empty() && merged.back().row_stride == axis.row_stride * axis.extent &&
         merged.back().column_stride == axis.column_stride * axis.extent) {
       axis.extent *= merged.back().extent;
-      axis.steps = axis.steps * merged.back().steps;
+      axis.k_extent = axis.k_extent * merged.back().k_extent;
       merged.back() = axis;
     } else {
       merged.push_back(axis);
@@ -85,10 +85,10 @@ std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const
 
 // Whether the code of tiles follows what is summed: all of it, or one loop of single steps to where a run
 // ends it.
-bool are_followed(const std::vector<DotGeometry::Contract>& contract, const Product& product) {
+bool are_followed(const std::vector<DotGeometry::Contract>& contract, const MacInstruction& mac) {
   bool varies = std::any_of(contract.begin(), contract.end(),
-                            [](const DotGeometry::Contract& axis) { return !axis.steps.is_constant(); });
-  return !varies || (contract.size() == 1 && product.k_group() == 1);
+                            [](const DotGeometry::Contract& axis) { return !axis.k_extent.is_constant(); });
+  return !varies || (contract.size() == 1 && mac.k_group() == 1);
 }
 
 // The steps of a k group lie side by side among the rows' elements, if those of any loop do.
@@ -133,7 +133,7 @@ Layout layout_in_panels(int64_t columns) {
 bool DotGeometry::has_static_columns() const {
   auto batch = as_one(columns.batch);
   auto lies_still = [](const Contract& axis) {
-    return axis.steps.is_constant() && axis.column_stride.is_constant();
+    return axis.k_extent.is_constant() && axis.column_stride.is_constant();
   };
   return batch && batch->stride.is_constant() && column.extent.is_constant() && column.stride.is_constant() &&
          std::all_of(contract.begin(), contract.end(), lies_still);
@@ -147,8 +147,8 @@ std::vector<IntExpr> DotGeometry::outer_extents() const {
 }
 
 std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& result, bool swapped,
-                                           const Product& product) {
-  if (is_blocked_dot(dot)) return of_blocks(dot, result, product);
+                                           const MacInstruction& mac) {
+  if (is_blocked_dot(dot)) return of_blocks(dot, result, mac);
   if (!is_covered(dot, result)) return std::nullopt;
   const Attributes& a = dot.attributes();
   DotGeometry g;
@@ -164,31 +164,31 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   if (!column) return std::nullopt;
   g.column = *column;
   bool varies = !g.column.extent.is_constant();
-  if (varies && (g.columns.free.size() != 1 || product.k_group() != 1)) return std::nullopt;
+  if (varies && (g.columns.free.size() != 1 || mac.k_group() != 1)) return std::nullopt;
   set_rows(g);
   g.shape.n = g.column.extent.upper_bound();
   g.contract = merged_contract(g.rows, g.columns);
-  if (!are_followed(g.contract, product)) return std::nullopt;
-  if (product.k_group() > 1) put_neighbours_last(g.contract);
-  g.set_shape(swapped ? product.swapped() : product);
+  if (!are_followed(g.contract, mac)) return std::nullopt;
+  if (mac.k_group() > 1) put_neighbours_last(g.contract);
+  g.set_shape(swapped ? mac.swapped() : mac);
   g.flops = 2 * dot.type().at_bound().num_elements() * extent_of(g.columns.contract);
   return g;
 }
 
 // Of the rows and contract dims that stand.
-void DotGeometry::set_shape(const Product& product) {
+void DotGeometry::set_shape(const MacInstruction& mac) {
   for (const Contract& axis : contract) {
     shape.k.emplace_back();
     shape.k.back().extent = axis.extent;
-    if (!axis.steps.is_constant()) shape.k.back().kind = ReductionLoop::Kind::Clipped;
+    if (!axis.k_extent.is_constant()) shape.k.back().kind = ReductionLoop::Kind::Clipped;
   }
-  shape.set_product(product);
+  shape.set_mac(mac);
   shape.scalar_bytes = static_cast<int64_t>(rows.type.at_bound().byte_size());
   shape.vector_bytes = static_cast<int64_t>(columns.type.at_bound().byte_size());
 }
 
 std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const Type& result,
-                                                  const Product& product) {
+                                                  const MacInstruction& mac) {
   const Type &x = dot.operand(0).type(), &integers = dot.operand(1).type();
   int64_t blocks = integers.dim(1), block = integers.dim(2);
   int64_t results = dot.type().at_bound().num_elements();
@@ -196,37 +196,37 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   if (!result.layout.is_plain() || is_empty || !has_whole_words(block, integers.dtype)) return std::nullopt;
   DotGeometry g;
   g.in_blocks = true;
-  g.word_steps = steps_per_word(integers.dtype);
-  if (block % product.k_group() != 0) return std::nullopt;
-  int64_t words = block / g.word_steps;
+  g.word_k = steps_per_word(integers.dtype);
+  if (block % mac.k_group() != 0) return std::nullopt;
+  int64_t words = block / g.word_k;
   g.rows = make_operand(x, {}, {x.rank() - 1});
   g.columns.type = integers;
   g.columns.free = {{integers.dim(0), blocks * words}};
   g.columns.contract = {{blocks, words}, {words, 1}};
-  g.contract = {{blocks, block, words, blocks}, {words, g.word_steps, 1, words}};
+  g.contract = {{blocks, block, words, blocks}, {words, g.word_k, 1, words}};
   g.column = g.columns.free[0];
   set_rows(g);
   g.shape.n = integers.dim(0);
-  g.shape.has_inner_sums = true;
-  g.set_shape(product);
+  g.shape.has_inner_accumulators = true;
+  g.set_shape(mac);
   // Words are taken as they are, whatever steps a product takes.
-  if (g.word_steps > 1) g.shape.lane_bytes = 4, g.shape.k.back().extent = words, g.shape.k_tail = 0;
+  if (g.word_k > 1) g.shape.lane_bytes = 4, g.shape.k.back().extent = words, g.shape.k_tail = 0;
   g.flops = 2 * results * blocks * block;
   return g;
 }
 
 DotGeometry DotGeometry::widened() const {
   DotGeometry wide = *this;
-  if (!in_blocks && shape.product.k_group() > 1) return wide;
+  if (!in_blocks && shape.mac.k_group() > 1) return wide;
   if (in_blocks) {
-    int64_t steps = contract[0].extent * contract[0].row_stride.value();
-    wide.contract = {{steps, 1, 1, steps}};
+    int64_t k_extent = contract[0].extent * contract[0].row_stride.value();
+    wide.contract = {{k_extent, 1, 1, k_extent}};
   }
-  wide.in_blocks = wide.shape.has_inner_sums = false;
-  wide.word_steps = 1;
+  wide.in_blocks = wide.shape.has_inner_accumulators = false;
+  wide.word_k = 1;
   wide.columns.type.dtype = DType::F32;
   wide.shape.k.clear();
-  wide.set_shape(Product{});
+  wide.set_shape(MacInstruction{});
   return wide;
 }
 
@@ -241,19 +241,19 @@ bool can_stay(const DotGeometry& g, const TargetInfo& target) {
          (g.column.extent.is_constant() || reads_parts_of_vectors(target));
 }
 
-bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target) {
-  constexpr int64_t kLeastRows = 4, kLeastColumns = 4;
+bool prefers_aligned_columns(const Instruction& dot, const TargetInfo& target) {
+  constexpr int64_t kMinRows = 4, kMinColumns = 4;
   if (is_blocked_dot(dot) || dot.type().dtype != DType::F32) return false;
   for (int i = 0; i < 2; ++i)
     if (dot.operand(i).dtype() != DType::F32) return false;
   for (bool swapped : {false, true}) {
-    auto g = DotGeometry::of(dot, dot.type(), swapped, Product{});
+    auto g = DotGeometry::of(dot, dot.type(), swapped, MacInstruction{});
     if (g && (can_stay(*g, target) || g->has_static_columns())) return false;
   }
   const Attributes& a = dot.attributes();
   DotOperand rows = make_operand(dot.operand(0).type(), a.ints("lhs_batch"), a.ints("lhs_contract")),
              columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
-  if (extent_of(rows.free) < kLeastRows || extent_of(columns.free) < kLeastColumns) return false;
+  if (extent_of(rows.free) < kMinRows || extent_of(columns.free) < kMinColumns) return false;
   auto are_static = [](const std::vector<Axis>& axes) {
     return std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.extent.is_constant(); });
   };

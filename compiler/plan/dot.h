@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/graph/module.h"
-#include "compiler/plan/contraction.h"
+#include "compiler/plan/tiling.h"
 #include "compiler/target/target_info.h"
 
 #include <optional>
@@ -36,13 +36,13 @@ struct DotGeometry {
   struct Contract {
     int64_t extent; // at the bounds
     IntExpr row_stride, column_stride;
-    IntExpr steps; // of a run, which varies only where there is one loop
+    IntExpr k_extent; // of a run, which varies only where there is one loop
   };
   DotOperand rows, columns;
   bool swapped = false;      // the lhs has the columns
   bool in_blocks = false;    // sums over the last loop are scaled, by block and column
   int64_t panel_columns = 0; // of a constant in panels; 0: columns are packed, or read where they lie
-  int64_t word_steps = 1;    // steps of the reduction that an element of the columns holds
+  int64_t word_k = 1;        // steps of the reduction that an element of the columns holds
   bool rows_as_one = false;  // all free dims of that operand are the tiled rows, rather than the last one
   Axis row{1, 1}, column{1, 1};
   std::vector<Contract> contract; // one at least
@@ -50,7 +50,7 @@ struct DotGeometry {
   int64_t flops = 0; // at the bounds
 
   // Elements of the columns that a lane holds: a k group, or a word.
-  int k_group() const { return word_steps > 1 ? 1 : shape.product.k_group(); }
+  int k_group() const { return word_k > 1 ? 1 : shape.mac.k_group(); }
   // Whether the operand with the columns lies at places that do not vary, and so can be packed: as many of
   // them as a run has.
   bool has_static_columns() const;
@@ -58,9 +58,9 @@ struct DotGeometry {
   std::vector<IntExpr> outer_extents() const;
   // Of the one loop of a reduction that is cut into so many parts: those of each but the last, in whole
   // products.
-  int64_t part_steps(int64_t parts) const {
-    int64_t group = shape.product.k_group(), steps = (contract[0].extent + parts - 1) / parts;
-    return (steps + group - 1) / group * group;
+  int64_t split_k_extent(int64_t split_k) const {
+    int64_t group = shape.mac.k_group(), k_extent = (contract[0].extent + split_k - 1) / split_k;
+    return (k_extent + group - 1) / group * group;
   }
 
   // The same dot of columns that have become what products take: of several steps bytes, as they are here,
@@ -71,18 +71,18 @@ struct DotGeometry {
   // ones and a rhs in panels, columns that lie unevenly. Batches and rows may vary; so may what is summed
   // where that is one loop over single steps, and columns of one dim that are read where they lie.
   static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
-                                       const Product& product);
+                                       const MacInstruction& mac);
 
 private:
   static std::optional<DotGeometry> of_blocks(const Instruction& dot, const Type& result,
-                                              const Product& product);
-  void set_shape(const Product& product);
+                                              const MacInstruction& mac);
+  void set_shape(const MacInstruction& mac);
 };
 
 // Whether columns can be read where they lie: of as many as only a run knows, parts of vectors.
 bool can_stay(const DotGeometry& g, const TargetInfo& target);
 // Whether register tiles reach the columns of neither operand of a dot, but would those of the rhs if its
 // free dims lay last; and rows are enough to be worth that copy.
-bool wants_aligned_columns(const Instruction& dot, const TargetInfo& target);
+bool prefers_aligned_columns(const Instruction& dot, const TargetInfo& target);
 
 } // namespace firn::plan

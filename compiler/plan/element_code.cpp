@@ -98,14 +98,15 @@ std::vector<Type> read_types(const Instruction& instruction) {
 }
 
 std::string check(int64_t lanes, const TargetInfo& target) {
-  int64_t most = target.lanes(8);
-  if (lanes <= most && std::has_single_bit(static_cast<uint64_t>(lanes))) return "";
-  return "vectors have a power of two up to " + std::to_string(most) + " lanes";
+  int64_t max = target.lanes(8);
+  if (lanes <= max && std::has_single_bit(static_cast<uint64_t>(lanes))) return "";
+  return "vectors have a power of two up to " + std::to_string(max) + " lanes";
 }
 
 bool has_terms(const RowForm& form, const Type& type) {
-  return std::any_of(form.reductions.begin(), form.reductions.end(),
-                     [&](Value reduction) { return can_keep_terms(reduction.def->operand(0), type); });
+  return std::any_of(form.reductions.begin(), form.reductions.end(), [&](Value reduction) {
+    return can_store_exponentials(reduction.def->operand(0), type);
+  });
 }
 
 } // namespace
@@ -125,29 +126,30 @@ ElementCode element_code(int bits, const TargetInfo& target) {
   return code;
 }
 
-ElementItems element_items(int threads, int64_t steps) {
+ElementItems element_items(int threads, int64_t k_extent) {
   if (threads <= 1) return {1 << 14, 16};
-  return {std::max<int64_t>(1, (1 << 11) / steps), std::max<int64_t>(16, 4 * threads)};
+  return {std::max<int64_t>(1, (1 << 11) / k_extent), std::max<int64_t>(16, 4 * threads)};
 }
 
 int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& extent, int64_t inner) {
   if (extent.is_constant()) return 1;
-  int64_t enough = items.least_elements / 4 / std::max<int64_t>(1, inner);
+  int64_t enough = items.min_elements / 4 / std::max<int64_t>(1, inner);
   return std::max<int64_t>(1, std::min(enough, outer * extent.upper_bound() / items.wanted));
 }
 
-int64_t copies_of(const ElementCode& code, int64_t operations) {
-  if (operations <= kShortBody) return code.copies;
-  return operations <= kLongBody ? std::max<int64_t>(1, code.copies / 2) : 1;
+int64_t unroll_of(const ElementCode& code, int64_t operations) {
+  if (operations <= kShortBody) return code.unroll;
+  return operations <= kLongBody ? std::max<int64_t>(1, code.unroll / 2) : 1;
 }
 
 // Enough of them that folding them at the end is little beside the steps.
 int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, ReductionWalk walk,
-                        int64_t steps) {
+                        int64_t k_extent) {
   if (outlasts_addition(reduce.operand(0))) return 1;
-  if (walk == ReductionWalk::Elements) return std::clamp<int64_t>(steps / 2, 1, code.accumulators);
+  if (walk == ReductionWalk::Elements) return std::clamp<int64_t>(k_extent / 2, 1, code.accumulators);
   int64_t count = 1;
-  while (2 * count <= code.accumulators && 4 * count * (walk == ReductionWalk::Vectors ? count : 1) <= steps)
+  while (2 * count <= code.accumulators &&
+         4 * count * (walk == ReductionWalk::Vectors ? count : 1) <= k_extent)
     count *= 2;
   return count;
 }
@@ -172,7 +174,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
       (instruction.is(Opcode::Composite) && !is_elementwise_composite(instruction)))
     return "its results have no code per element";
   for (int i = 0; i < instruction.num_results(); ++i)
-    if (is_packed(instruction.type(i).dtype)) return "several elements of its result lie in one byte";
+    if (is_sub_byte(instruction.type(i).dtype)) return "several elements of its result lie in one byte";
   bool has_blocks = false;
   for (int i = 0; i < instruction.num_results(); ++i)
     has_blocks = has_blocks || reduced_blocks(instruction, i);
@@ -188,7 +190,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
 }
 
 // Whether these are exponentials over their sum, of arguments that are 0 at most.
-bool has_short_terms(const Instruction& composite) {
+bool has_fast_exp(const Instruction& composite) {
   if (!is_composite(composite, "softmax") || composite.type().dtype != DType::F32) return false;
   const Instruction& last = *composite.region().results()[0].def;
   auto form = find_rows(composite);
@@ -203,12 +205,13 @@ std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOpt
   bool can_keep = has_terms(*form, composite.type());
   if (plan.code.lanes == 0) {
     plan.code.lanes = element_code(std::max(32, value_bits(composite.type().dtype)), target).lanes;
-    plan.keeps_terms = can_keep; // an exponential costs more than a store and a load
-    plan.short_terms = plan.keeps_terms && !options.strict_math && has_short_terms(composite);
+    plan.stores_exponentials = can_keep; // an exponential costs more than a store and a load
+    plan.fast_exp = plan.stores_exponentials && !options.strict_math && has_fast_exp(composite);
   }
-  if (plan.short_terms && (options.strict_math || !plan.keeps_terms || !has_short_terms(composite)))
+  if (plan.fast_exp && (options.strict_math || !plan.stores_exponentials || !has_fast_exp(composite)))
     return "there are no terms of a softmax of f32 that are kept, or math is strict";
-  if (plan.keeps_terms && !can_keep) return "no reduction has exponentials of the result's type as terms";
+  if (plan.stores_exponentials && !can_keep)
+    return "no reduction has exponentials of the result's type as terms";
   return check(plan.code.lanes, target);
 }
 
@@ -224,7 +227,7 @@ bool can_scan_by_rows(const Instruction& scan) {
 
 // Lines of a tensor that the first cache level does not hold fetch what lies beside them, and their pages,
 // for each vector again. Items are what lies in the dims before.
-bool pays_by_rows(const Instruction& scan, int64_t lanes, const PlanOptions& options) {
+bool is_profitable_by_rows(const Instruction& scan, int64_t lanes, const PlanOptions& options) {
   constexpr int64_t kFewVectors = 4;
   Type type = scan.operand(0).type().at_bound();
   auto dim = static_cast<int>(scan.attributes().integer("dim"));
@@ -254,13 +257,13 @@ std::string complete(ScanPlan& plan, const Instruction& instruction, const PlanO
     return "running values of rows are those of a plain result of 32 bits or more, itself included";
   if (plan.lanes == 0) {
     plan.lanes = element_code(std::max(32, value_bits(dtype)), target).lanes;
-    plan.by_rows = can_take_rows && pays_by_rows(instruction, plan.lanes, options);
+    plan.by_rows = can_take_rows && is_profitable_by_rows(instruction, plan.lanes, options);
   }
   return check(plan.lanes, target);
 }
 
 // Of so many the order is found by comparing each with each, lanes at a time.
-constexpr int64_t kMostSelected = 256;
+constexpr int64_t kMaxSelected = 256;
 
 std::string complete(TopKPlan& plan, const Instruction& instruction, const TargetInfo& target) {
   if (!instruction.is(Opcode::TopK)) return "this is another operation than the kernel's";
@@ -271,7 +274,7 @@ std::string complete(TopKPlan& plan, const Instruction& instruction, const Targe
   bool has_keys = !is_small_float(type.dtype) && extent.upper_bound() <= INT32_MAX / 2;
   bool can_select = has_keys && extent.lower_bound() >= k;
   if (plan.lanes == 0) {
-    plan.selects = can_select && k <= kMostSelected;
+    plan.selects = can_select && k <= kMaxSelected;
     plan.lanes = plan.selects ? element_code(std::max(32, value_bits(type.dtype)), target).lanes : 1;
   }
   if (plan.selects && !has_keys) return "its elements have no keys, or no positions of 32 bits";

@@ -16,15 +16,15 @@ int value_bits(DType dtype);
 // The code for elements of so many bits.
 ElementCode element_code(int bits, const TargetInfo& target);
 // Copies per iteration of a body that takes so many operations.
-int64_t copies_of(const ElementCode& code, int64_t operations);
+int64_t unroll_of(const ElementCode& code, int64_t operations);
 
 // How loops over elements are cut into items: from so many elements on, into so many or more. What threads
 // gain by sharing them is weighed when all of a kernel is known; without threads items are for the reader.
 struct ElementItems {
-  int64_t least_elements, wanted;
+  int64_t min_elements, wanted;
 };
 // `steps`: that each element takes in a loop of its own.
-ElementItems element_items(int threads, int64_t steps);
+ElementItems element_items(int threads, int64_t k_extent);
 // How many steps of one loop an item takes of a nest whose `outer` steps around that loop are items of their
 // own, and whose `inner` elements are each step's: one, unless dividing an item's number by an extent that
 // varies would take as long as its elements.
@@ -36,7 +36,7 @@ enum class ReductionWalk : uint8_t { Vectors, Blocks, Elements };
 // Partial results that hide the latency of combining them, taken round robin along `steps` steps of the
 // innermost loop.
 int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, ReductionWalk walk,
-                        int64_t steps);
+                        int64_t k_extent);
 
 // The blocks of an operand in which result `result` is better walked, because it is plain and reduces what
 // lies in them: so vectors of it are vectors of the operand, as in a mean over all positions. Nothing if

@@ -8,10 +8,10 @@ namespace firn::plan {
 namespace {
 
 constexpr int kMultiplierBits = 15;
-constexpr double kMostMultiplier = (1 << kMultiplierBits) - 1;
-constexpr double kMostSum = 1 << 30; // leaves room for every order of addition
-constexpr int kMostShift = 30;
-constexpr double kMostResult = 512;                 // beyond it all numbers are the same bytes
+constexpr double kMaxMultiplier = (1 << kMultiplierBits) - 1;
+constexpr double kMaxSum = 1 << 30; // leaves room for every order of addition
+constexpr int kMaxShift = 30;
+constexpr double kMaxResult = 512;                  // beyond it all numbers are the same bytes
 constexpr double kSeen = 0.25, kUnseen = 1.0 / 256; // steps that may be lost, and for one shift for all
 
 // One channel.
@@ -22,7 +22,7 @@ public:
 
   // So many bits that what is above them, times a multiplier, is within the largest sum.
   static int cut(const FixedPointTerm& term) {
-    return std::max(0, std::ilogb(std::max(term.most, 1.0)) + 1 - kMultiplierBits);
+    return std::max(0, std::ilogb(std::max(term.max, 1.0)) + 1 - kMultiplierBits);
   }
 
   double multiplier(const FixedPointTerm& term, int shift) const {
@@ -33,11 +33,11 @@ public:
   bool fits(int shift) const {
     double sum = std::abs(offset(shift));
     for (const FixedPointTerm& term : terms_) {
-      double most = std::abs(multiplier(term, shift));
-      if (!(most <= kMostMultiplier)) return false;
-      sum += std::ldexp(term.most * most, -cut(term)) + 1;
+      double max = std::abs(multiplier(term, shift));
+      if (!(max <= kMaxMultiplier)) return false;
+      sum += std::ldexp(term.max * max, -cut(term)) + 1;
     }
-    return sum <= kMostSum;
+    return sum <= kMaxSum;
   }
 
   // How far the sum may be from what is rounded, where it is near the numbers of bytes.
@@ -46,8 +46,8 @@ public:
     for (const FixedPointTerm& term : terms_) {
       double exact = std::ldexp(factor(term), shift + cut(term)),
              wrong = std::abs(multiplier(term, shift) - exact) / std::max(std::abs(exact), 1e-300);
-      double largest = term.most * std::abs(factor(term));
-      if (terms_.size() == 1) largest = std::min(largest, kMostResult + std::abs(bias_));
+      double largest = term.max * std::abs(factor(term));
+      if (terms_.size() == 1) largest = std::min(largest, kMaxResult + std::abs(bias_));
       loss += wrong * largest + (cut(term) > 0 ? std::ldexp(1, -shift) : 0);
     }
     return loss;
@@ -55,7 +55,7 @@ public:
 
   // The largest that fits; below 0: none.
   int best_shift() const {
-    int shift = kMostShift;
+    int shift = kMaxShift;
     while (shift >= 0 && !fits(shift)) --shift;
     return shift;
   }
@@ -74,7 +74,7 @@ bool are_finite(const std::vector<double>& numbers) {
 
 } // namespace
 
-bool wants_fixed_point(const TargetInfo& target) {
+bool prefers_fixed_point(const TargetInfo& target) {
   return !target.has_float;
 }
 
@@ -92,21 +92,21 @@ std::optional<FixedPoint> choose_fixed_point(const std::vector<FixedPointTerm>& 
     if (shift < 0 || channel.loss(shift) > kSeen) return std::nullopt;
     chosen.shifts.push_back(shift);
   }
-  int64_t least = *std::min_element(chosen.shifts.begin(), chosen.shifts.end());
+  int64_t min = *std::min_element(chosen.shifts.begin(), chosen.shifts.end());
   bool has_one_shift = true;
   for (size_t c = 0; c < biases.size(); ++c) {
     Channel channel(terms, c, biases[c]);
-    auto shift = static_cast<int>(least);
-    has_one_shift &= chosen.shifts[c] == least || (channel.fits(shift) && channel.loss(shift) <= kUnseen);
+    auto shift = static_cast<int>(min);
+    has_one_shift &= chosen.shifts[c] == min || (channel.fits(shift) && channel.loss(shift) <= kUnseen);
   }
   for (size_t c = 0; c < biases.size(); ++c) {
     Channel channel(terms, c, biases[c]);
-    auto shift = static_cast<int>(has_one_shift ? least : chosen.shifts[c]);
+    auto shift = static_cast<int>(has_one_shift ? min : chosen.shifts[c]);
     chosen.offsets.push_back(static_cast<int64_t>(channel.offset(shift)));
     for (size_t i = 0; i < terms.size(); ++i)
       chosen.terms[i].multipliers.push_back(static_cast<int64_t>(channel.multiplier(terms[i], shift)));
   }
-  if (has_one_shift) chosen.shifts.assign(1, least);
+  if (has_one_shift) chosen.shifts.assign(1, min);
   return chosen;
 }
 

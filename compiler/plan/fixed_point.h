@@ -17,11 +17,11 @@
 namespace firn::plan {
 
 // Whether rounding to bytes is computed so.
-bool wants_fixed_point(const TargetInfo& target);
+bool prefers_fixed_point(const TargetInfo& target);
 
 // Of what is rounded: an integer n times a number for each channel.
 struct FixedPointTerm {
-  double most = 0; // |n|, less than 2^31
+  double max = 0; // |n|, less than 2^31
   std::vector<double> factors;
 };
 

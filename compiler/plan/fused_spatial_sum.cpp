@@ -15,12 +15,12 @@ int64_t tiles_of(const Type& result, int64_t high, int64_t wide) {
   return result.rank() == 4 ? count(result.dim(2), high) * width : width;
 }
 
-int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool by_lines) {
+int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool by_rows) {
   std::optional<KernelRoot> root = find_contraction(producer);
   if (plan.algorithm != ContractionPlan::Algorithm::Direct || !root || root->op->is(Opcode::Dot)) return 0;
   const TileShape& tile = plan.tiling.tile;
-  auto g = ConvolutionGeometry::of(*root->op, producer.type(), plan.product, by_lines, /*whole_lines=*/false);
-  if (g && plan.image_copy == ImageCopy::Lines) g = g->over(plan.image_copy);
+  auto g = ConvolutionGeometry::of(*root->op, producer.type(), plan.mac, by_rows, /*whole_rows=*/false);
+  if (g && plan.feature_map_copy == FeatureMapCopy::PaddedRows) g = g->over(plan.feature_map_copy);
   return g ? g->tiles(tile.rows, tile.lanes) : 0;
 }
 
@@ -31,8 +31,8 @@ int64_t tiles_of(const Type& result, const WindowTiling& tiling) {
   return count;
 }
 
-int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, bool by_lines) {
-  if (const auto* plan = plans.find<ContractionPlan>(producer)) return tiles_of(producer, *plan, by_lines);
+int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, bool by_rows) {
+  if (const auto* plan = plans.find<ContractionPlan>(producer)) return tiles_of(producer, *plan, by_rows);
   if (const auto* plan = plans.find<DepthwisePlan>(producer)) return tiles_of(producer.type(), plan->tiling);
   const auto* winograd = plans.find<WinogradPlan>(producer);
   std::optional<KernelRoot> root = winograd ? find_contraction(producer) : std::nullopt;
@@ -59,10 +59,10 @@ const Instruction& summed_member(const Instruction& producer, const KernelPlans&
 
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans) {
   const Instruction& summed = summed_member(producer, plans);
-  return tiles_of_planned(summed, plans, /*by_lines=*/&summed != &producer);
+  return tiles_of_planned(summed, plans, /*by_rows=*/&summed != &producer);
 }
 
-bool fused_sum_pays(const Type& map, int64_t tiles) {
+bool is_fused_sum_profitable(const Type& map, int64_t tiles) {
   int64_t positions = 1;
   for (int d = 2; d < map.rank(); ++d) positions *= map.dim(d);
   return tiles > 0 && kMinTile * tiles <= positions;

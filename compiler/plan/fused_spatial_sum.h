@@ -20,6 +20,6 @@ const Instruction& summed_member(const Instruction& producer, const KernelPlans&
 // 0: it cannot.
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans);
 // Whether that many leave clearly less to add than the map itself.
-bool fused_sum_pays(const Type& map, int64_t tiles);
+bool is_fused_sum_profitable(const Type& map, int64_t tiles);
 
 } // namespace firn::plan

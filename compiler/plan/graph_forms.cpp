@@ -4,8 +4,8 @@
 #include "compiler/graph/builder.h"
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/graph/producers.h"
-#include "compiler/plan/contraction.h"
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/tiling.h"
 
 #include <set>
 #include <vector>
@@ -18,7 +18,7 @@ constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing
 // Vectors of filters from which on slicing is a small part of the products' time.
 constexpr int64_t kMinSlicedVectors = 64;
 // Of a reduction that threads share: results from which on they share it as it is, and parts at most.
-constexpr int64_t kItemsPerThread = 4, kMostParts = 64;
+constexpr int64_t kItemsPerThread = 4, kMaxParts = 64;
 
 // At most.
 int64_t positions_of(const Type& type) {
@@ -45,7 +45,7 @@ bool is_known(Value value) {
 
 } // namespace
 
-bool wants_channel_blocks(const Instruction& convolution, int block) {
+bool prefers_channel_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   if (!filter.is_static() || !input.dims[1].is_static() || !convolution.type().dims[1].is_static() ||
       !accumulator_of(input.dtype, filter.dtype, convolution.type().dtype) ||
@@ -61,15 +61,15 @@ bool wants_channel_blocks(const Instruction& convolution, int block) {
     return 2 * filters >= block ||
            (taps > 1 && taps * filter.dim(1) >= kLongSum && !lines_fill_vectors(convolution, block));
   if (has_groups_within_blocks(convolution, block))
-    return sums_in_f32(input.dtype) || sums_bytes_in_f32(convolution);
+    return accumulates_in_f32(input.dtype) || accumulates_bytes_in_f32(convolution);
   return filters % block == 0 && filter.dim(1) % block == 0;
 }
 
 bool has_channels_for_blocks(const Instruction& convolution, const TargetInfo& target) {
   int64_t channels = convolution.operand(0).dim(1);
   if (channels >= kFewChannels) return true;
-  auto product = choose_product(convolution, target, /*strict=*/false);
-  return product && product->k_group() > 1 && channels > 1;
+  auto mac = choose_mac(convolution, target, /*strict=*/false);
+  return mac && mac->k_group() > 1 && channels > 1;
 }
 
 bool has_groups_within_blocks(const Instruction& convolution, int block) {
@@ -105,7 +105,7 @@ bool has_polyphase_kernel(const Instruction& convolution, int block) {
   return convolution.operand(1).dim(0) % block == 0 && is_known(convolution.operand(1));
 }
 
-bool slicing_pays(int64_t filters, const TargetInfo& target) {
+bool is_slicing_profitable(int64_t filters, const TargetInfo& target) {
   return filters >= kMinSlicedVectors * target.channel_block();
 }
 
@@ -136,16 +136,16 @@ std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, cons
   double cycles = predicted_cycles(reduce, target, 0);
   if (cycles * (1 - 1.0 / threads) < kSharedCallCycles) return std::nullopt;
   int64_t dim = *std::min_element(dims.begin(), dims.end());
-  int64_t extent = operand.dim(static_cast<int>(dim)), most = kMostParts * threads;
+  int64_t extent = operand.dim(static_cast<int>(dim)), max = kMaxParts * threads;
   bool is_alone = dims.size() == 1;
   if (is_alone && dim != operand.rank() - 1) return std::nullopt;
-  if (!is_alone && extent >= threads && extent <= most) return ReductionSplit{dim, extent};
-  for (int64_t parts = std::min(most, extent - 1); parts >= threads; --parts)
+  if (!is_alone && extent >= threads && extent <= max) return ReductionSplit{dim, extent};
+  for (int64_t parts = std::min(max, extent - 1); parts >= threads; --parts)
     if (extent % parts == 0) return ReductionSplit{dim, parts};
   return std::nullopt;
 }
 
-bool is_read_from_afar(const Type& map, const TargetInfo& target) {
+bool spills_last_level(const Type& map, const TargetInfo& target) {
   return static_cast<int64_t>(map.at_bound().physical_byte_size()) >
          share_of(target.l2_bytes, cache_share::kHandedOn);
 }

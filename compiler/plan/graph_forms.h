@@ -10,7 +10,7 @@
 namespace firn::plan {
 
 // Whether the result of a convolution should lie in blocks of `block` channels.
-bool wants_channel_blocks(const Instruction& convolution, int block);
+bool prefers_channel_blocks(const Instruction& convolution, int block);
 // Whether its input has channels enough to be read in blocks: a block of few is mostly empty, but the k group
 // of a product is one load of it.
 bool has_channels_for_blocks(const Instruction& convolution, const TargetInfo& target);
@@ -25,7 +25,7 @@ bool lines_fill_vectors(const Instruction& convolution, int lanes);
 // filters fill blocks, and are known at compile time.
 bool has_polyphase_kernel(const Instruction& convolution, int block);
 // Whether so many filters over strided single elements make a slice of the input before them cheap.
-bool slicing_pays(int64_t filters, const TargetInfo& target);
+bool is_slicing_profitable(int64_t filters, const TargetInfo& target);
 // A reduction in two steps: the first leaves this dim of the operand, or so many equal parts of it.
 struct ReductionSplit {
   int64_t dim, parts;
@@ -35,6 +35,6 @@ struct ReductionSplit {
 std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const TargetInfo& target,
                                                  int threads);
 // Whether a map that was just written is read from beyond the second cache level, beside what else passes.
-bool is_read_from_afar(const Type& map, const TargetInfo& target);
+bool spills_last_level(const Type& map, const TargetInfo& target);
 
 } // namespace firn::plan

@@ -26,12 +26,12 @@ std::string text_of(const TileShape& tile) {
   return " tile " + pair_text(tile.rows, tile.vectors) + number("splits", tile.accumulator_splits, 1) +
          number("interleave", tile.k_interleave, 1) + number("panel", tile.panel, 0);
 }
-std::string text_of(const Product& product) {
-  return product == Product{} ? "" : " product " + to_string(product);
+std::string text_of(const MacInstruction& mac) {
+  return mac == MacInstruction{} ? "" : " mac " + to_string(mac);
 }
 std::string text_of(const WindowTiling& tiling) {
   return " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along) +
-         flag(tiling.straight, "straight") + flag(tiling.rolled, "rolled");
+         flag(tiling.unrolled, "unrolled") + flag(tiling.rolled, "rolled");
 }
 
 const char* name_of(ContractionPlan::Algorithm algorithm) {
@@ -42,86 +42,91 @@ const char* name_of(ContractionPlan::Algorithm algorithm) {
   }
   return "";
 }
-const char* name_of(SumsIn sums) {
-  switch (sums) {
-  case SumsIn::Registers: return "registers";
-  case SumsIn::TileRegisters: return "tile_registers";
-  case SumsIn::Scratch: return "scratch";
+const char* name_of(AccumulatorSpace accumulators) {
+  switch (accumulators) {
+  case AccumulatorSpace::Registers: return "registers";
+  case AccumulatorSpace::TileRegisters: return "tile_registers";
+  case AccumulatorSpace::Scratch: return "scratch";
   }
   return "";
 }
 std::string text_of(const ContractionPlan& plan) {
   const Tiling& tiling = plan.tiling;
   std::string name = name_of(plan.algorithm);
-  name += text_of(plan.product);
-  if (plan.sums != SumsIn::Registers) name += std::string(" sums ") + name_of(plan.sums);
+  name += text_of(plan.mac);
+  if (plan.accumulators != AccumulatorSpace::Registers)
+    name += std::string(" accumulators ") + name_of(plan.accumulators);
   if (tiling.tile.rows == 0) return name;
   return name + text_of(tiling.tile) + (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
-         number("sum_tiles", tiling.sum_tiles, 1) + number("k_blocks", tiling.k_blocks, 1) +
-         number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
-         number("shares", tiling.shares, 1) + number("column_streams", tiling.tile.column_streams, 1) +
-         flag(tiling.tile.whole_panels, "whole_panels") + flag(tiling.compact, "compact") +
-         flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
+         number("accumulator_tiles", tiling.accumulator_tiles, 1) + number("k_blocks", tiling.k_blocks, 1) +
+         number("split_k", tiling.split_k, 1) + number("row_block", tiling.row_block, 0) +
+         number("split_m", tiling.split_m, 1) + number("column_streams", tiling.tile.column_streams, 1) +
+         flag(tiling.tile.whole_panels, "whole_panels") + flag(tiling.optimize_size, "optimize_size") +
+         flag(plan.swap_operands, "swap_operands") + flag(plan.unpacked, "unpacked") +
          flag(plan.four_bits, "four_bits") + flag(plan.widened, "widened") +
-         flag(plan.image_copy == ImageCopy::Rows, "packs_rows") +
-         flag(plan.image_copy == ImageCopy::Windows, "packs_windows") +
-         flag(plan.image_copy == ImageCopy::Lines, "packs_lines") +
+         flag(plan.feature_map_copy == FeatureMapCopy::Rows, "packs_rows") +
+         flag(plan.feature_map_copy == FeatureMapCopy::Windows, "packs_windows") +
+         flag(plan.feature_map_copy == FeatureMapCopy::PaddedRows, "packs_padded_rows") +
          flag(tiling.interleaves_epilogue, "interleaved_epilogue") +
-         flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
+         flag(plan.rolled_epilogue, "rolled_epilogue") +
+         flag(plan.bias_in_accumulators, "bias_in_accumulators");
 }
 std::string text_of(const WinogradPlan& plan) {
   std::string text = "winograd " + pair_text(plan.outputs_high, plan.outputs_wide);
   return plan.tile.rows == 0 ? text
                              : text + text_of(plan.tile) + number("batch", plan.batch, 0) +
-                                   flag(plan.apart, "apart") + flag(plan.looped_epilogue, "looped_epilogue");
+                                   flag(plan.separate_transform, "separate_transform") +
+                                   flag(plan.rolled_epilogue, "rolled_epilogue");
 }
 std::string text_of(const DepthwisePlan& plan) {
-  return "depthwise" + text_of(plan.product) + text_of(plan.tiling) +
-         flag(plan.taps_in_registers, "taps_in_registers") + flag(plan.looped_epilogue, "looped_epilogue") +
-         flag(plan.bias_first, "bias_first");
+  return "depthwise" + text_of(plan.mac) + text_of(plan.tiling) +
+         flag(plan.taps_in_registers, "taps_in_registers") + flag(plan.rolled_epilogue, "rolled_epilogue") +
+         flag(plan.bias_in_accumulators, "bias_in_accumulators");
 }
 std::string text_of(const DepthwiseChainPlan& plan) {
-  return "depthwise_chain lines " + std::to_string(plan.lines);
+  return "depthwise_chain rows " + std::to_string(plan.rows);
 }
 std::string text_of(const PoolingPlan& plan) {
   return "pooling" + text_of(plan.tiling);
 }
-std::string text_of(const LinePoolingPlan& plan) {
-  return "line_pooling" + number("lanes", plan.lanes, 0);
+std::string text_of(const RowPoolingPlan& plan) {
+  return "row_pooling" + number("lanes", plan.lanes, 0);
 }
 
 std::string text_of(const AttentionPlan& plan) {
-  std::string name = "attention" + text_of(plan.product);
+  std::string name = "attention" + text_of(plan.mac);
   if (plan.rows == 0) return name;
-  return name + " tile " + pair_text(plan.rows, plan.vectors) + " steps " + std::to_string(plan.steps) +
+  return name + " tile " + pair_text(plan.rows, plan.vectors) + " unroll " + std::to_string(plan.unroll) +
          " block " + std::to_string(plan.block) + number("accumulators", plan.accumulators, 4) +
          flag(plan.packs_keys, "packs_keys") + flag(plan.packs_values, "packs_values") +
          flag(plan.skips_hidden, "skips_hidden") + flag(plan.fused_exponents, "fused_exponents");
 }
 std::string text_of(const RecurrentPlan& plan) {
   if (plan.rows == 0) return "recurrent";
-  return "recurrent tile " + pair_text(plan.rows, plan.vectors) + number("sums", plan.sums, 1) +
-         number("fetch_ahead", plan.fetch_ahead, 0) + flag(plan.turns, "turns") +
-         flag(plan.looped_cells, "looped_cells") + number("items", plan.item_rows, 0) +
-         flag(plan.together, "together");
+  return "recurrent tile " + pair_text(plan.rows, plan.vectors) +
+         number("accumulators", plan.accumulators, 1) +
+         number("prefetch_distance", plan.prefetch_distance, 0) +
+         flag(plan.alternate_direction, "alternate_direction") + flag(plan.rolled_cells, "rolled_cells") +
+         number("items", plan.item_rows, 0) + flag(plan.cooperative, "cooperative");
 }
 std::string text_of(const RelayoutPlan& plan) {
   return "relayout" + number("squares", plan.lanes, 0);
 }
 // `copies`: those that stand for no text.
-std::string text_of(const ElementCode& code, int64_t copies) {
+std::string text_of(const ElementCode& code, int64_t unroll) {
   const ElementCode none;
-  return number("lanes", code.lanes, 0) + number("copies", code.copies, copies) +
+  return number("lanes", code.lanes, 0) + number("unroll", code.unroll, unroll) +
          number("accumulators", code.accumulators, none.accumulators) +
-         number("boxes", code.boxes, none.boxes) +
-         number("window", code.straight_window, none.straight_window) + flag(code.strided, "strided");
+         number("partitions", code.partitions, none.partitions) +
+         number("max_unrolled_window", code.max_unrolled_window, none.max_unrolled_window) +
+         flag(code.strided, "strided");
 }
 std::string text_of(const ElementsPlan& plan) {
-  return "elements" + text_of(plan.code, ElementCode().copies) + flag(plan.in_blocks, "in_blocks");
+  return "elements" + text_of(plan.code, ElementCode().unroll) + flag(plan.in_blocks, "in_blocks");
 }
 std::string text_of(const RowsPlan& plan) {
-  return "rows" + text_of(plan.code, kRowCopies) + flag(plan.keeps_terms, "keeps_terms") +
-         flag(plan.short_terms, "short_terms") + flag(plan.in_producer, "in_producer");
+  return "rows" + text_of(plan.code, kRowUnroll) + flag(plan.stores_exponentials, "stores_exponentials") +
+         flag(plan.fast_exp, "fast_exp") + flag(plan.in_producer, "in_producer");
 }
 
 using Form = ResamplePlan::Form;
@@ -151,15 +156,15 @@ std::string text_of(const TreesPlan& plan) {
   return "trees tile " + std::to_string(plan.rows) + "x" + std::to_string(plan.trees) + " block " +
          std::to_string(plan.block);
 }
-std::string text_of(const PlainPlan& plan) {
+std::string text_of(const FixedPlan& plan) {
   return name_of(plan.algorithm);
 }
 
-using Plain = PlainPlan::Algorithm;
-constexpr Plain kPlain[] = {
-    Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
-    Plain::ScatterND,       Plain::Sort,        Plain::Pack,        Plain::PackElements,
-    Plain::Members,         Plain::NonZero,     Plain::Text,        Plain::Custom};
+using Fixed = FixedPlan::Algorithm;
+constexpr Fixed kFixed[] = {
+    Fixed::FusedSpatialSum, Fixed::Concatenate, Fixed::UpdateSlice, Fixed::ScatterElements,
+    Fixed::ScatterND,       Fixed::Sort,        Fixed::Pack,        Fixed::PackElements,
+    Fixed::Inline,          Fixed::NonZero,     Fixed::Text,        Fixed::Custom};
 
 class PlanReader {
 public:
@@ -184,7 +189,7 @@ private:
     if (in_.accept("depthwise")) return read_as(DepthwisePlan());
     if (in_.accept("depthwise_chain")) return read_as(DepthwiseChainPlan());
     if (in_.accept("pooling")) return read_as(PoolingPlan());
-    if (in_.accept("line_pooling")) return read_as(LinePoolingPlan());
+    if (in_.accept("row_pooling")) return read_as(RowPoolingPlan());
     if (in_.accept("attention")) return read_as(AttentionPlan());
     if (in_.accept("recurrent")) return read_as(RecurrentPlan());
     if (in_.accept("relayout")) return read_as(RelayoutPlan());
@@ -195,17 +200,17 @@ private:
     if (in_.accept("top_k")) return read_as(TopKPlan());
     if (in_.accept("trees")) return read_as(TreesPlan());
     if (in_.accept("arg_reduce")) return read_as(ScanPlan{ScanPlan::Algorithm::ArgReduce});
-    for (Plain algorithm : kPlain)
-      if (in_.accept(name_of(algorithm))) return PlainPlan{algorithm};
+    for (Fixed algorithm : kFixed)
+      if (in_.accept(name_of(algorithm))) return FixedPlan{algorithm};
     in_.fail("'" + std::string(in_.word()) + "' names no algorithm, wanted one of: " + all_names());
     return std::nullopt;
   }
 
   static std::string all_names() {
-    std::string names = "arg_reduce, attention, depthwise, depthwise_chain, direct, elements, line_pooling, "
+    std::string names = "arg_reduce, attention, depthwise, depthwise_chain, direct, elements, row_pooling, "
                         "planar, polyphase, pooling, "
                         "recurrent, relayout, resample, rows, scan, top_k, trees, winograd";
-    for (Plain algorithm : kPlain) names += std::string(", ") + name_of(algorithm);
+    for (Fixed algorithm : kFixed) names += std::string(", ") + name_of(algorithm);
     return names;
   }
 
@@ -273,22 +278,23 @@ private:
     return found || in_.fail("'" + word + "' is no element type");
   }
 
-  bool read(Product& product) {
+  bool read(MacInstruction& mac) {
     // Names before those that they begin with.
-    static constexpr ProductKind kinds[] = {ProductKind::Fma, ProductKind::Dot2, ProductKind::Dot4Narrow,
-                                            ProductKind::Dot4, ProductKind::TileMatrix};
-    for (ProductKind kind : kinds)
+    static constexpr MacKind kinds[] = {MacKind::Fma, MacKind::Dot2, MacKind::Dot4Narrow, MacKind::Dot4,
+                                        MacKind::TileMatrix};
+    for (MacKind kind : kinds)
       if (in_.accept(name_of(kind))) {
-        product.kind = kind;
-        return read(product.lhs) && read(product.rhs) && read(product.accumulator);
+        mac.kind = kind;
+        return read(mac.lhs) && read(mac.rhs) && read(mac.accumulator);
       }
-    return in_.fail("a product is one of fma, dot2, dot4, dot4_narrow, tile_matrix");
+    return in_.fail("a multiply-add is one of fma, dot2, dot4, dot4_narrow, tile_matrix");
   }
 
-  bool read(SumsIn& sums) {
-    for (SumsIn place : {SumsIn::Registers, SumsIn::TileRegisters, SumsIn::Scratch})
+  bool read(AccumulatorSpace& accumulators) {
+    for (AccumulatorSpace place :
+         {AccumulatorSpace::Registers, AccumulatorSpace::TileRegisters, AccumulatorSpace::Scratch})
       if (in_.accept(name_of(place))) {
-        sums = place;
+        accumulators = place;
         return true;
       }
     return in_.fail("sums live in registers, tile_registers or scratch");
@@ -297,39 +303,40 @@ private:
   bool read(ContractionPlan& plan) {
     Tiling& tiling = plan.tiling;
     tiling.tile.rows = 0;
-    if (in_.accept("product") && !read(plan.product)) return false;
-    if (in_.accept("sums") && !read(plan.sums)) return false;
+    if (in_.accept("mac") && !read(plan.mac)) return false;
+    if (in_.accept("accumulators") && !read(plan.accumulators)) return false;
     if (!in_.accept("tile")) return true;
     if (!read(tiling.tile)) return false;
     tiling.columns_outermost = !in_.accept("rows");
     bool has_order = !tiling.columns_outermost || in_.accept("columns");
-    int64_t parts = 1, sum_tiles = 1, k_blocks = 1, streams = 1;
+    int64_t split_k = 1, accumulator_tiles = 1, k_blocks = 1, streams = 1;
     if ((has_order && !in_.expect("outermost")) ||
-        !read_count("sum_tiles", "at least one tile has sums", sum_tiles) ||
+        !read_count("accumulator_tiles", "at least one tile has sums", accumulator_tiles) ||
         !read_count("k_blocks", "there is at least one block", k_blocks) ||
-        !read_count("parts", "there is at least one part", parts) ||
+        !read_count("split_k", "there is at least one part", split_k) ||
         !read_count("row_block", "a block has at least one row", tiling.row_block) ||
-        !read_count("shares", "there is at least one share", tiling.shares) ||
+        !read_count("split_m", "there is at least one share", tiling.split_m) ||
         !read_count("column_streams", "there is at least one stream", streams))
       return false;
     if (streams > kMaxTile) return in_.fail("streams are up to " + std::to_string(kMaxTile));
     tiling.tile.column_streams = static_cast<int>(streams);
     tiling.tile.whole_panels = in_.accept("whole_panels");
-    if (std::max({parts, sum_tiles, k_blocks}) > INT32_MAX) return in_.fail("there are not so many steps");
-    tiling.parts = static_cast<int>(parts);
-    tiling.sum_tiles = static_cast<int>(sum_tiles);
+    if (std::max({split_k, accumulator_tiles, k_blocks}) > INT32_MAX)
+      return in_.fail("there are not so many steps");
+    tiling.split_k = static_cast<int>(split_k);
+    tiling.accumulator_tiles = static_cast<int>(accumulator_tiles);
     tiling.k_blocks = static_cast<int>(k_blocks);
-    tiling.compact = in_.accept("compact");
-    plan.lhs_columns = in_.accept("lhs_columns");
+    tiling.optimize_size = in_.accept("optimize_size");
+    plan.swap_operands = in_.accept("swap_operands");
     plan.unpacked = in_.accept("unpacked");
     plan.four_bits = in_.accept("four_bits");
     plan.widened = in_.accept("widened");
-    if (in_.accept("packs_rows")) plan.image_copy = ImageCopy::Rows;
-    if (in_.accept("packs_windows")) plan.image_copy = ImageCopy::Windows;
-    if (in_.accept("packs_lines")) plan.image_copy = ImageCopy::Lines;
+    if (in_.accept("packs_rows")) plan.feature_map_copy = FeatureMapCopy::Rows;
+    if (in_.accept("packs_windows")) plan.feature_map_copy = FeatureMapCopy::Windows;
+    if (in_.accept("packs_padded_rows")) plan.feature_map_copy = FeatureMapCopy::PaddedRows;
     tiling.interleaves_epilogue = in_.accept("interleaved_epilogue");
-    plan.looped_epilogue = in_.accept("looped_epilogue");
-    plan.bias_first = in_.accept("bias_first");
+    plan.rolled_epilogue = in_.accept("rolled_epilogue");
+    plan.bias_in_accumulators = in_.accept("bias_in_accumulators");
     return true;
   }
 
@@ -339,36 +346,36 @@ private:
     if (!read(plan.tile)) return false;
     if (!in_.expect("batch")) return false;
     if (!in_.integer(plan.batch) || plan.batch < 1) return in_.fail("a batch has at least one tile");
-    plan.apart = in_.accept("apart");
-    plan.looped_epilogue = in_.accept("looped_epilogue");
+    plan.separate_transform = in_.accept("separate_transform");
+    plan.rolled_epilogue = in_.accept("rolled_epilogue");
     return true;
   }
 
   bool read(WindowTiling& tiling) {
     if (!read("tile", tiling.pixels) || !read("along", tiling.along)) return false;
-    tiling.straight = in_.accept("straight");
-    tiling.rolled = !tiling.straight && in_.accept("rolled");
+    tiling.unrolled = in_.accept("unrolled");
+    tiling.rolled = !tiling.unrolled && in_.accept("rolled");
     return true;
   }
   bool read(DepthwisePlan& plan) {
-    if (in_.accept("product") && !read(plan.product)) return false;
+    if (in_.accept("mac") && !read(plan.mac)) return false;
     if (!read(plan.tiling)) return false;
     plan.taps_in_registers = in_.accept("taps_in_registers");
-    plan.looped_epilogue = in_.accept("looped_epilogue");
-    plan.bias_first = in_.accept("bias_first");
+    plan.rolled_epilogue = in_.accept("rolled_epilogue");
+    plan.bias_in_accumulators = in_.accept("bias_in_accumulators");
     return true;
   }
-  bool read(DepthwiseChainPlan& plan) { return read("lines", plan.lines); }
+  bool read(DepthwiseChainPlan& plan) { return read("rows", plan.rows); }
   bool read(PoolingPlan& plan) { return read(plan.tiling); }
-  bool read(LinePoolingPlan& plan) { return read_lanes(plan.lanes); }
+  bool read(RowPoolingPlan& plan) { return read_lanes(plan.lanes); }
   bool read(AttentionPlan& plan) {
-    if (in_.accept("product") && !read(plan.product)) return false;
+    if (in_.accept("mac") && !read(plan.mac)) return false;
     if (!in_.accept("tile")) return true;
     if (!read_pair(kMaxTile, plan.rows, plan.vectors)) return false;
-    int64_t steps = 0;
-    if (!read("steps", steps) || !read("block", plan.block)) return false;
-    if (steps != 1 && steps != 2 && steps != 4 && steps != 8) return in_.fail("steps are 1, 2, 4 or 8");
-    plan.steps = static_cast<int>(steps);
+    int64_t unroll = 0;
+    if (!read("unroll", unroll) || !read("block", plan.block)) return false;
+    if (unroll != 1 && unroll != 2 && unroll != 4 && unroll != 8) return in_.fail("steps are 1, 2, 4 or 8");
+    plan.unroll = static_cast<int>(unroll);
     if (!read_accumulators(plan.accumulators)) return false;
     plan.packs_keys = in_.accept("packs_keys");
     plan.packs_values = in_.accept("packs_values");
@@ -379,24 +386,25 @@ private:
   bool read(RecurrentPlan& plan) {
     if (!in_.accept("tile")) return true;
     if (!read_pair(kMaxTile, plan.rows, plan.vectors) ||
-        !read_count("sums", "there is at least one sum", plan.sums) ||
-        !read_count("fetch_ahead", "weights are asked for before they are read", plan.fetch_ahead))
+        !read_count("accumulators", "there is at least one sum", plan.accumulators) ||
+        !read_count("prefetch_distance", "weights are asked for before they are read",
+                    plan.prefetch_distance))
       return false;
-    plan.turns = in_.accept("turns");
-    plan.looped_cells = in_.accept("looped_cells");
+    plan.alternate_direction = in_.accept("alternate_direction");
+    plan.rolled_cells = in_.accept("rolled_cells");
     if (!read_count("items", "an item has rows", plan.item_rows)) return false;
-    plan.together = in_.accept("together");
+    plan.cooperative = in_.accept("cooperative");
     return true;
   }
   bool read(RelayoutPlan& plan) { return read_count("squares", "a square has elements", plan.lanes); }
 
   bool read(ElementCode& code) {
-    return read_lanes(code.lanes) && read_count("copies", "there is at least one copy", code.copies) &&
-           (code.copies <= kMaxTile ||
-            in_.fail("there are at most " + std::to_string(kMaxTile) + " copies")) &&
+    return read_lanes(code.lanes) && read_count("unroll", "there is at least one copy", code.unroll) &&
+           (code.unroll <= kMaxTile ||
+            in_.fail("a body is unrolled at most " + std::to_string(kMaxTile) + " times")) &&
            read_accumulators(code.accumulators) &&
-           read_count("boxes", "there is at least one box", code.boxes) &&
-           read_count("window", "a window has at least one element", code.straight_window) &&
+           read_count("partitions", "there is at least one box", code.partitions) &&
+           read_count("max_unrolled_window", "a window has at least one element", code.max_unrolled_window) &&
            read_strided(code);
   }
   bool read_strided(ElementCode& code) {
@@ -410,8 +418,8 @@ private:
   }
   bool read(RowsPlan& plan) {
     if (!read(plan.code)) return false;
-    plan.keeps_terms = in_.accept("keeps_terms");
-    plan.short_terms = in_.accept("short_terms");
+    plan.stores_exponentials = in_.accept("stores_exponentials");
+    plan.fast_exp = in_.accept("fast_exp");
     plan.in_producer = in_.accept("in_producer");
     return true;
   }
@@ -453,20 +461,20 @@ private:
 
 } // namespace
 
-const char* name_of(PlainPlan::Algorithm algorithm) {
+const char* name_of(FixedPlan::Algorithm algorithm) {
   switch (algorithm) {
-  case Plain::FusedSpatialSum: return "fused_spatial_sum";
-  case Plain::Concatenate: return "concatenate";
-  case Plain::UpdateSlice: return "update_slice";
-  case Plain::ScatterElements: return "scatter_elements";
-  case Plain::ScatterND: return "scatter_nd";
-  case Plain::NonZero: return "non_zero";
-  case Plain::Sort: return "sort";
-  case Plain::Text: return "text";
-  case Plain::Custom: return "custom";
-  case Plain::Pack: return "pack";
-  case Plain::PackElements: return "pack_elements";
-  case Plain::Members: return "members";
+  case Fixed::FusedSpatialSum: return "fused_spatial_sum";
+  case Fixed::Concatenate: return "concatenate";
+  case Fixed::UpdateSlice: return "update_slice";
+  case Fixed::ScatterElements: return "scatter_elements";
+  case Fixed::ScatterND: return "scatter_nd";
+  case Fixed::NonZero: return "non_zero";
+  case Fixed::Sort: return "sort";
+  case Fixed::Text: return "text";
+  case Fixed::Custom: return "custom";
+  case Fixed::Pack: return "pack";
+  case Fixed::PackElements: return "pack_elements";
+  case Fixed::Inline: return "inline";
   }
   return "";
 }

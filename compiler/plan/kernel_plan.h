@@ -1,14 +1,14 @@
 // How one instruction is computed: an algorithm and all that was decided for it. Plans are plain data;
 // their text stands in the graph as the attribute `plan`:
 //
-//   %d = convolution %x, %w {..., plan = "depthwise tile 7 along 1 straight taps_in_registers"} : ...
+//   %d = convolution %x, %w {..., plan = "depthwise tile 7 along 1 unrolled taps_in_registers"} : ...
 //
 // A plan written by hand is obeyed. One that the kernels of its algorithm cannot compute is an error.
 #pragma once
 
 #include "compiler/graph/module.h"
-#include "compiler/plan/contraction.h"
 #include "compiler/plan/convolution.h"
+#include "compiler/plan/tiling.h"
 
 #include <map>
 #include <set>
@@ -17,10 +17,10 @@
 
 namespace firn::plan {
 
-constexpr int64_t kRowCopies = 2; // RowsPlan
+constexpr int64_t kRowUnroll = 2; // RowsPlan
 
 // Where sums live while a reduction runs.
-enum class SumsIn : uint8_t {
+enum class AccumulatorSpace : uint8_t {
   Registers,     // of vectors
   TileRegisters, // of tile matrices
   Scratch,
@@ -29,11 +29,11 @@ enum class SumsIn : uint8_t {
 // A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are
 // stored.
 //
-//   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
-//          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
-//           [row_block N] [shares N] [column_streams N] [whole_panels]
-//           [compact] [lhs_columns] [unpacked] [four_bits] [widened] [packs_rows|packs_windows|packs_lines]
-//           [looped_epilogue] [bias_first]]
+//   direct [mac KIND LHS RHS ACCUMULATOR] [accumulators tile_registers|scratch]
+//          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [split_k N]
+//           [row_block N] [split_m N] [column_streams N] [whole_panels]
+//           [optimize_size] [swap_operands] [unpacked] [four_bits] [widened]
+//           [packs_rows|packs_windows|packs_padded_rows] [rolled_epilogue] [bias_in_accumulators]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
 // outermost unless the text says otherwise.
@@ -44,28 +44,31 @@ struct ContractionPlan {
     Planar,    // convolutions to few channels, positions in lanes (plan/planar.h)
   };
   Algorithm algorithm = Algorithm::Direct;
-  Product product;                 // that of f32: also of other types, until the cost model has chosen theirs
-  SumsIn sums = SumsIn::Registers; // tile registers of tile matrices; no kernel is made for others
+  MacInstruction mac; // that of f32: also of other types, until the cost model has chosen theirs
+  AccumulatorSpace accumulators =
+      AccumulatorSpace::Registers; // tile registers of tile matrices; no kernel is made for others
   Tiling tiling;
-  bool lhs_columns = false; // of a dot: the lhs is the vector operand
-  bool unpacked = false;    // of a dot: columns are read where they lie
-  bool four_bits = false;   // constant columns of small bytes lie in four bits
-  bool widened = false;     // narrow columns become what products take once for all rows, by group
-  ImageCopy image_copy = ImageCopy::None; // of a convolution
-  bool looped_epilogue = false;           // a copy of the epilogue per accumulator would be too much code
-  bool bias_first = false;                // sums start from a bias per channel
+  bool swap_operands = false; // of a dot: the lhs is the vector operand
+  bool unpacked = false;      // of a dot: columns are read where they lie
+  bool four_bits = false;     // constant columns of small bytes lie in four bits
+  bool widened = false;       // narrow columns become what products take once for all rows, by group
+  FeatureMapCopy feature_map_copy = FeatureMapCopy::None; // of a convolution
+  bool rolled_epilogue = false;      // a copy of the epilogue per accumulator would be too much code
+  bool bias_in_accumulators = false; // sums start from a bias per channel
 };
 
 // A convolution by Winograd's algorithm (plan/winograd.h).
 //
-//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] [panel N] batch TILES [apart]
-//                       [looped_epilogue]]
+//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] [panel N] batch TILES
+//                       [separate_transform]
+//                       [rolled_epilogue]]
 struct WinogradPlan {
   int outputs_high = 0, outputs_wide = 0; // of one transform
   TileShape tile{0};                      // of the products; no rows: the cost model's
   int64_t batch = 0;                      // tiles of the image per batch
-  bool apart = false; // inputs are transformed by a kernel of their own; of products, threads share filters
-  bool looped_epilogue = false; // as of ContractionPlan
+  bool separate_transform =
+      false; // inputs are transformed by a kernel of their own; of products, threads share filters
+  bool rolled_epilogue = false; // as of ContractionPlan
 };
 
 // How the walk over windows of blocked channels is cut: a tile is a run of `pixels` positions of the result
@@ -73,35 +76,35 @@ struct WinogradPlan {
 struct WindowTiling {
   int64_t pixels = 1;
   int64_t along = 0;     // the spatial dim
-  bool straight = false; // positions whose whole window is inside get straight code
+  bool unrolled = false; // positions whose whole window is inside get straight code
   bool rolled = false;   // the window along that dim is a loop, so that code does not grow with it
   bool operator==(const WindowTiling&) const = default;
 };
 
 // A depthwise convolution, or one of narrow groups, over blocked channels.
 //
-//   depthwise [product KIND LHS RHS ACCUMULATOR] tile PIXELS along DIM [straight|rolled]
-//             [taps_in_registers] [looped_epilogue] [bias_first]
+//   depthwise [mac KIND LHS RHS ACCUMULATOR] tile PIXELS along DIM [unrolled|rolled]
+//             [taps_in_registers] [rolled_epilogue] [bias_in_accumulators]
 struct DepthwisePlan {
   // That of f32, to which narrower factors are widened, or one of several steps: as many lines of a window.
-  Product product;
+  MacInstruction mac;
   WindowTiling tiling;
-  bool taps_in_registers = false; // those of a block of channels, for all its tiles; needs straight code
-  bool looped_epilogue = false;   // as of ContractionPlan
-  bool bias_first = false;
+  bool taps_in_registers = false; // those of a block of channels, for all its tiles; needs unrolled code
+  bool rolled_epilogue = false;   // as of ContractionPlan
+  bool bias_in_accumulators = false;
 };
 
 // A chain [convolution ->] depthwise convolution [-> convolution] in strips of lines of the result, so that
 // what passes between them stays near. The members' own plans say how each is computed.
 //
-//   depthwise_chain lines N
+//   depthwise_chain rows N
 struct DepthwiseChainPlan {
-  int64_t lines = 0;
+  int64_t rows = 0;
 };
 
 // A maximum, minimum or sum over windows of blocked channels.
 //
-//   pooling tile PIXELS along DIM [straight|rolled]
+//   pooling tile PIXELS along DIM [unrolled|rolled]
 struct PoolingPlan {
   WindowTiling tiling;
 };
@@ -109,22 +112,22 @@ struct PoolingPlan {
 // The same where the elements of a line lie side by side: the lines of a window are reduced to one first,
 // which stays in the nearest cache, then lanes along it.
 //
-//   line_pooling [lanes N]
-struct LinePoolingPlan {
+//   row_pooling [lanes N]
+struct RowPoolingPlan {
   int64_t lanes = 0; // 0: the cost model's
 };
 
 // dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
 //
-//   attention [product KIND LHS RHS ACCUMULATOR] [tile ROWSxVECTORS steps N block KEYS [accumulators N]
+//   attention [mac KIND LHS RHS ACCUMULATOR] [tile ROWSxVECTORS unroll N block KEYS [accumulators N]
 //              [packs_keys] [packs_values] [skips_hidden] [fused_exponents]]
 //
 // Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
   // Of both dots: that of f32, or one of bf16, whose tile is of a block of rows (bf16_attention.h).
-  Product product;
+  MacInstruction mac;
   int rows = 0, vectors = 0; // of a register tile; no rows: the cost model's
-  int steps = 1;             // of a product per iteration
+  int unroll = 1;            // of a product per iteration
   int64_t block = 0;         // keys whose scores are there at a time
   int64_t accumulators = 4;  // of a row's maximum and sum of weights
   bool packs_keys = false;   // copies them into lanes first
@@ -137,17 +140,18 @@ struct AttentionPlan {
 
 // A recurrent layer with the loop over time inside.
 //
-//   recurrent [tile ROWSxVECTORS [sums N] [fetch_ahead BYTES] [turns] [looped_cells] [items ROWS] [together]]
+//   recurrent [tile ROWSxVECTORS [accumulators N] [prefetch_distance BYTES] [alternate_direction]
+//              [rolled_cells] [items ROWS] [cooperative]]
 struct RecurrentPlan {
-  int rows = 0, vectors = 0; // entries of the batch and vectors of hidden units per tile
-  int64_t sums = 1;          // side by side at least: smaller tiles split the reduction for it
-  int64_t fetch_ahead = 0;   // bytes ahead at which weights are asked for; 0: they are not
-  bool turns = false;        // every other step reads the weights from their end to their start
-  bool looped_cells = false; // the cells of a tile are a loop over sums in memory, in parts of few registers
+  int rows = 0, vectors = 0;        // entries of the batch and vectors of hidden units per tile
+  int64_t accumulators = 1;         // side by side at least: smaller tiles split the reduction for it
+  int64_t prefetch_distance = 0;    // bytes ahead at which weights are asked for; 0: they are not
+  bool alternate_direction = false; // every other step reads the weights from their end to their start
+  bool rolled_cells = false; // the cells of a tile are a loop over sums in memory, in parts of few registers
   // For several threads: so many entries of the batch, whole tiles, are an item, with its own time; 0: all.
   int64_t item_rows = 0;
   // Or items are blocks of units, and their threads wait for each other before every sweep.
-  bool together = false;
+  bool cooperative = false;
 };
 
 // A copy or transpose by strides. Where what lies together differs between the sides, squares of so many
@@ -160,16 +164,16 @@ struct RelayoutPlan {
 
 // Loops over elements whose code is the graph's own, and reductions within that code. As text:
 //
-//   lanes N [copies N] [accumulators N] [boxes N] [window N] [strided]
+//   lanes N [unroll N] [accumulators N] [partitions N] [max_unrolled_window N] [strided]
 //
 // What the text leaves out has the values below.
 struct ElementCode {
-  int64_t lanes = 0;            // of a vector; 0: the cost model's
-  int64_t copies = 4;           // of short bodies per iteration of the innermost loop; fewer of long ones
-  int64_t accumulators = 4;     // at most, of a long reduction whose elements are quick to compute
-  int64_t boxes = 24;           // into which loops are cut at most where padding makes elements differ
-  int64_t straight_window = 16; // elements of a window up to which its loops are unrolled
-  bool strided = false;         // lanes run across results though what these reduce lies apart
+  int64_t lanes = 0;                // of a vector; 0: the cost model's
+  int64_t unroll = 4;               // of short bodies per iteration of the innermost loop; fewer of long ones
+  int64_t accumulators = 4;         // at most, of a long reduction whose elements are quick to compute
+  int64_t partitions = 24;          // into which loops are cut at most where padding makes elements differ
+  int64_t max_unrolled_window = 16; // elements of a window up to which its loops are unrolled
+  bool strided = false;             // lanes run across results though what these reduce lies apart
   bool operator==(const ElementCode&) const = default;
 };
 
@@ -183,15 +187,16 @@ struct ElementsPlan {
 
 // Reductions along a row and elementwise code, such as softmax and layer norm.
 //
-//   rows [lanes N ...] [keeps_terms] [short_terms] [in_producer]
+//   rows [lanes N ...] [stores_exponentials] [fast_exp] [in_producer]
 //
 // Rows have two copies unless the text says otherwise.
 struct RowsPlan {
-  ElementCode code = {.copies = kRowCopies};
-  bool keeps_terms = false; // the exponentials that are summed stand where the result will, computed once
+  ElementCode code = {.unroll = kRowUnroll};
+  bool stores_exponentials =
+      false; // the exponentials that are summed stand where the result will, computed once
   // Of softmax whose terms are kept: exponentials are as exact as weights beside a whole one need, and the
   // result is a product with the inverse of their sum.
-  bool short_terms = false;
+  bool fast_exp = false;
   bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
 };
 
@@ -236,7 +241,7 @@ struct TreesPlan {
 };
 
 // Kernels that leave nothing to choose but themselves.
-struct PlainPlan {
+struct FixedPlan {
   enum class Algorithm : uint8_t {
     FusedSpatialSum, // sums over positions from what the producer's kernel leaves of them
     Concatenate,
@@ -249,17 +254,17 @@ struct PlainPlan {
     Custom,       // a call of the program's function
     Pack,         // a constant of @prepare (graph/packing.h)
     PackElements, // elements below a byte, several in each
-    Members,      // no kernel: each member of a fusion of several has its own
+    Inline,       // no kernel: each member of a fusion of several has its own
   };
   Algorithm algorithm = Algorithm::Sort;
 };
 
 using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
-                                LinePoolingPlan, AttentionPlan, RecurrentPlan, RelayoutPlan, ElementsPlan,
-                                RowsPlan, ResamplePlan, ScanPlan, TopKPlan, TreesPlan, PlainPlan>;
+                                RowPoolingPlan, AttentionPlan, RecurrentPlan, RelayoutPlan, ElementsPlan,
+                                RowsPlan, ResamplePlan, ScanPlan, TopKPlan, TreesPlan, FixedPlan>;
 
 // The name of such a kernel in texts.
-const char* name_of(PlainPlan::Algorithm algorithm);
+const char* name_of(FixedPlan::Algorithm algorithm);
 
 // Equal plans have equal texts.
 std::string to_string(const KernelPlan& plan);
@@ -280,24 +285,26 @@ public:
     auto found = plans_.find(&instruction);
     return found == plans_.end() ? nullptr : &found->second;
   }
-  bool has(const Instruction& instruction, PlainPlan::Algorithm algorithm) const {
-    const PlainPlan* plan = find<PlainPlan>(instruction);
+  bool has(const Instruction& instruction, FixedPlan::Algorithm algorithm) const {
+    const FixedPlan* plan = find<FixedPlan>(instruction);
     return plan && plan->algorithm == algorithm;
   }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
   // Of an object for several CPUs: a plan for the least able of them, whose code for it all of them have.
-  void set_for_least(const Instruction& instruction, KernelPlan plan) {
+  void set_for_baseline(const Instruction& instruction, KernelPlan plan) {
     set(instruction, std::move(plan));
-    for_least_.insert(&instruction);
+    for_baseline_.insert(&instruction);
   }
-  bool is_for_least(const Instruction& instruction) const { return for_least_.count(&instruction) != 0; }
+  bool is_for_baseline(const Instruction& instruction) const {
+    return for_baseline_.count(&instruction) != 0;
+  }
 
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes = 0;
 
 private:
   std::map<const Instruction*, KernelPlan> plans_;
-  std::set<const Instruction*> for_least_;
+  std::set<const Instruction*> for_baseline_;
 };
 
 } // namespace firn::plan

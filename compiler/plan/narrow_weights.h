@@ -12,18 +12,17 @@ inline constexpr int64_t kFewRows = 4;
 // Whether integers in blocks, [n, blocks, block] of u4 or u8, are multiplied by bytes faster than by
 // floats, and i32 has the sums of a block. Few rows compare with integers that are widened for every
 // product, more with those that are widened once for all.
-bool gains_by_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target);
+bool is_profitable_in_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target);
 
 // Whether filters of bytes are widened in registers for inputs of f32, which takes little beside the products
 // of many channels. Winograd's algorithm, which transforms filters of f32, saves more where size does not
 // count.
-bool gains_by_narrow_filters(const Instruction& convolution, bool optimize_size);
+bool is_profitable_with_narrow_filters(const Instruction& convolution, bool optimize_size);
 
 // Whether a dot of few rows waits for its second operand, weights without batches, rather than for its
 // products.
-bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes);
+bool is_memory_bound(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes);
 // The same of products of so many rows.
-bool waits_for_weights(int64_t rows, const Type& weights, const TargetInfo& target,
-                       int64_t model_weight_bytes);
+bool is_memory_bound(int64_t rows, const Type& weights, const TargetInfo& target, int64_t model_weight_bytes);
 
 } // namespace firn::plan

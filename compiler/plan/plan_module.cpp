@@ -17,7 +17,7 @@
 namespace firn::plan {
 namespace {
 
-using Plain = PlainPlan::Algorithm;
+using Fixed = FixedPlan::Algorithm;
 
 std::string place_of(const Instruction& instruction) {
   return "the plan of " +
@@ -79,7 +79,7 @@ private:
     const KernelPlan* own = plans_.find(instruction);
     return holds_kernels(instruction) &&
            (!own || std::holds_alternative<DepthwiseChainPlan>(*own) ||
-            plans_.has(instruction, Plain::FusedSpatialSum) || plans_.has(instruction, Plain::Members));
+            plans_.has(instruction, Fixed::FusedSpatialSum) || plans_.has(instruction, Fixed::Inline));
   }
 
   Result plan(const Instruction& instruction, const Instruction* chain) {
@@ -161,7 +161,7 @@ private:
     if (!given && (options_.optimize_size || options_.winograd == Winograd::Off)) return false;
     std::optional<KernelRoot> root = find_contraction(instruction);
     if (!root->op->is(Opcode::Convolution)) return false;
-    if (options_.strict_math && sums_in_f32(root->op->type().dtype)) return false;
+    if (options_.strict_math && accumulates_in_f32(root->op->type().dtype)) return false;
     const TargetInfo& target = options_.target;
     auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
     if (!is_packable_constant(computed.filter)) return false;
@@ -198,7 +198,7 @@ private:
       const Instruction& instruction = *candidate_instructions_[i];
       if (choices[i].plan) {
         WinogradPlan plan = choices[i].plan->plan();
-        plan.looped_epilogue = has_long_epilogue(instruction);
+        plan.rolled_epilogue = has_long_epilogue(instruction);
         // The guard on accuracy has looked at these filters alone.
         if (!choices[i].plan->is_integer()) choices[i].filter->fix_values();
         plans_.set(instruction, plan);
@@ -233,10 +233,10 @@ private:
     if (!is_norm || !has_static_types(composite) || !find_rows(composite)->is_last_dim) return false;
     const Instruction& producer = *composite.operand(0).def;
     const auto* plan = plans_.find<ContractionPlan>(producer);
-    if (!plan || plan->tiling.row_block == 0 || plan->lhs_columns ||
+    if (!plan || plan->tiling.row_block == 0 || plan->swap_operands ||
         producer.parent() != composite.parent() || composite.type() != producer.type())
       return false;
-    auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false, plan->product);
+    auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false, plan->mac);
     bool fits = producer.type().dims.back() == Dim(dot->shape.n);
     for (int i = 1; i < composite.num_operands(); ++i)
       fits = fits && composite.operand(i).def->is(Opcode::Constant);
@@ -269,15 +269,15 @@ private:
     if (has_static_types(fusion)) sum = find_fused_sum(fusion);
     if (!sum) return {};
     int64_t tiles = summed_tiles(*sum->producer, plans_);
-    if (plans_.has(fusion, Plain::FusedSpatialSum) && tiles == 0) {
+    if (plans_.has(fusion, Fixed::FusedSpatialSum) && tiles == 0) {
       const char* why = "the producer's kernel leaves no sums";
-      if (written_.count(&fusion)) return refused(fusion, PlainPlan{Plain::FusedSpatialSum}, why);
-      plans_.set(fusion, PlainPlan{Plain::Members});
+      if (written_.count(&fusion)) return refused(fusion, FixedPlan{Fixed::FusedSpatialSum}, why);
+      plans_.set(fusion, FixedPlan{Fixed::Inline});
       leave_aside(fusion, why);
-    } else if (!is_fixed(fusion) && fused_sum_pays(sum->producer->type(), tiles)) {
-      plans_.set(fusion, PlainPlan{Plain::FusedSpatialSum});
+    } else if (!is_fixed(fusion) && is_fused_sum_profitable(sum->producer->type(), tiles)) {
+      plans_.set(fusion, FixedPlan{Fixed::FusedSpatialSum});
     }
-    if (!plans_.has(fusion, Plain::FusedSpatialSum)) return {};
+    if (!plans_.has(fusion, Fixed::FusedSpatialSum)) return {};
     return leave_totals(summed_member(*sum->producer, plans_));
   }
 

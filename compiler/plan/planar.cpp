@@ -77,7 +77,7 @@ std::optional<PlanarGeometry> PlanarGeometry::of(const Instruction& convolution,
   return g;
 }
 
-bool PlanarGeometry::pays() const {
+bool PlanarGeometry::is_profitable() const {
   return shape.n >= lanes && 2 * filter.dim(0) <= lanes && window_size() >= kMinWindow;
 }
 

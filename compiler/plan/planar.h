@@ -6,8 +6,8 @@
 //   result[f, y, x...] += filter[f, c, i, j] * planes[c, y * stride + i, x + j ...]
 #pragma once
 
-#include "compiler/plan/contraction.h"
 #include "compiler/plan/relayout.h"
+#include "compiler/plan/tiling.h"
 
 namespace firn::plan {
 
@@ -32,7 +32,7 @@ struct PlanarGeometry {
                                           const TargetInfo& target);
   // Whether it does better than vectors of channels: few filters, long lines, and a window that is worth the
   // copy.
-  bool pays() const;
+  bool is_profitable() const;
 
   int64_t channels() const { return input.dim(1); }
   int64_t window_size() const;

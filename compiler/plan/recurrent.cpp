@@ -12,17 +12,18 @@
 namespace firn::plan {
 namespace {
 
-constexpr int64_t kMaxSplits = 4;                            // of a reduction
-constexpr int64_t kMaxSums = 1024, kMaxFetchAhead = 1 << 20; // in a plan written by hand
+constexpr int64_t kMaxSplits = 4;                                          // of a reduction
+constexpr int64_t kMaxAccumulators = 1024, kMaxPrefetchDistance = 1 << 20; // in a plan written by hand
 
 std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
   switch (layer.kind) {
-  case RecurrentKind::Lstm: return {{.sums = {{0, 0}, {1, 1}, {2, 2}, {3, 3}}}};
-  case RecurrentKind::Rnn: return {{.sums = {{0, 0}}}};
+  case RecurrentKind::Lstm: return {{.accumulators = {{0, 0}, {1, 1}, {2, 2}, {3, 3}}}};
+  case RecurrentKind::Rnn: return {{.accumulators = {{0, 0}}}};
   case RecurrentKind::Gru: break;
   }
-  if (layer.options.linear_before_reset) return {{.sums = {{0, 0}, {1, 1}, {2, -1}, {-1, 2}}}};
-  return {{.sums = {{0, 0}, {1, 1}}, .gates_reset = true}, {.sums = {{2, 2}}, .reads_reset_state = true}};
+  if (layer.options.linear_before_reset) return {{.accumulators = {{0, 0}, {1, 1}, {2, -1}, {-1, 2}}}};
+  return {{.accumulators = {{0, 0}, {1, 1}}, .gates_reset = true},
+          {.accumulators = {{2, 2}}, .reads_reset_state = true}};
 }
 
 bool is_plain(Value value, DType dtype) {
@@ -31,10 +32,10 @@ bool is_plain(Value value, DType dtype) {
 }
 
 // Sums of the sweep that has most of them.
-int most_sums(const RecurrentLayer& layer) {
-  size_t most = 1;
-  for (const Sweep& sweep : make_sweeps(layer)) most = std::max(most, sweep.sums.size());
-  return static_cast<int>(most);
+int max_accumulators(const RecurrentLayer& layer) {
+  size_t max = 1;
+  for (const Sweep& sweep : make_sweeps(layer)) max = std::max(max, sweep.accumulators.size());
+  return static_cast<int>(max);
 }
 
 // In vectors of units.
@@ -89,8 +90,8 @@ public:
     by_rows.rows = balanced_rows(plan);
     int64_t tiles = tiles_of(by_rows);
     by_rows.item_rows = by_rows.rows * ((tiles + threads_ - 1) / threads_);
-    by_units.together = true;
-    by_units.turns = false; // threads would take turns at blocks
+    by_units.cooperative = true;
+    by_units.alternate_direction = false; // threads would take turns at blocks
     double best =
         steps_ * step_cycles(plan, tiles_of(plan), 1) / (concurrent_ > 1 ? concurrent_ : kSharingGain) -
         kSharedCallCycles;
@@ -103,7 +104,7 @@ public:
     if (tiles > 1 && layer_.batch().is_constant())
       consider(by_rows, steps_ * step_cycles(by_rows, by_rows.item_rows / by_rows.rows, 1));
     if (blocks_of(plan) > 1 && has_phases(layer_) && can_wait(target_))
-      consider(by_units, together_cycles(by_units));
+      consider(by_units, cooperative_cycles(by_units));
     plan = chosen;
   }
 
@@ -125,13 +126,13 @@ private:
   // Rows of a tile at most the plan's, with which the busiest thread takes the least time.
   int balanced_rows(const RecurrentPlan& plan) const {
     int best = plan.rows;
-    double least = INFINITY;
+    double min = INFINITY;
     for (int rows = plan.rows; rows >= 1; --rows) {
       RecurrentPlan with = plan;
       with.rows = rows;
       double cycles = step_cycles(with, (tiles_of(with) + threads_ - 1) / threads_, 1);
-      if (cycles >= least) continue;
-      least = cycles;
+      if (cycles >= min) continue;
+      min = cycles;
       best = rows;
     }
     return best;
@@ -149,7 +150,7 @@ private:
     return std::max(products, stream) + cells;
   }
 
-  double together_cycles(const RecurrentPlan& plan) const {
+  double cooperative_cycles(const RecurrentPlan& plan) const {
     auto blocks = static_cast<double>(blocks_of(plan));
     double part = std::ceil(blocks / threads_) / blocks;
     double waits = steps_ * static_cast<double>(make_sweeps(layer_).size()) - 1;
@@ -164,41 +165,42 @@ private:
 };
 
 // Into how many partial sums a tile of so many splits a reduction, to have `sums` in all.
-int64_t splits_into(int64_t tile_sums, int64_t sums) {
+int64_t splits_into(int64_t tile_accumulators, int64_t accumulators) {
   int64_t splits = 1;
-  while (tile_sums * splits < sums && splits < kMaxSplits) splits *= 2;
+  while (tile_accumulators * splits < accumulators && splits < kMaxSplits) splits *= 2;
   return splits;
 }
 
 // Partial sums that hide the latency of the FMA, but where tiles of so many would be split into more than
 // have registers: sums that are spilled take longer than those that wait for each other. Machines without
 // vectors have no registers for them.
-int64_t hiding_sums(int64_t tile_sums, const TargetInfo& target) {
+int64_t hiding_accumulators(int64_t tile_accumulators, const TargetInfo& target) {
   if (target.vector_bits == 0) return 1;
-  int64_t most = tile_sums;
-  while (2 * most <= register_count(target) - kOperands) most *= 2;
-  return std::min(most, int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts);
+  int64_t max = tile_accumulators;
+  while (2 * max <= register_count(target) - kOperands) max *= 2;
+  return std::min(max, int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts);
 }
 
 // The same for tiles of the layer, as far as those of every sweep allow.
-int64_t hiding_sums(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {
-  int64_t sums = INT64_MAX;
+int64_t hiding_accumulators(const RecurrentLayer& layer, const RecurrentPlan& plan,
+                            const TargetInfo& target) {
+  int64_t accumulators = INT64_MAX;
   for (const Sweep& sweep : make_sweeps(layer)) {
     auto count = [&](int GateSum::*gate) {
-      return std::count_if(sweep.sums.begin(), sweep.sums.end(),
+      return std::count_if(sweep.accumulators.begin(), sweep.accumulators.end(),
                            [&](const GateSum& sum) { return sum.*gate >= 0; });
     };
     int64_t gates = std::max(count(&GateSum::input), count(&GateSum::recurrent));
-    sums = std::min(sums, hiding_sums(gates * plan.rows * plan.vectors, target));
+    accumulators = std::min(accumulators, hiding_accumulators(gates * plan.rows * plan.vectors, target));
   }
-  return sums;
+  return accumulators;
 }
 
 // Rows of a tile beside which its weights and a scalar have registers.
-int most_rows(const RecurrentLayer& layer, int vectors, const TargetInfo& target) {
+int max_rows(const RecurrentLayer& layer, int vectors, const TargetInfo& target) {
   auto batch = std::max<int64_t>(1, layer.batch().upper_bound());
   return static_cast<int>(
-      std::clamp<int64_t>((register_count(target) - 3) / (vectors * most_sums(layer)), 1, batch));
+      std::clamp<int64_t>((register_count(target) - 3) / (vectors * max_accumulators(layer)), 1, batch));
 }
 
 // Cycles of a step of the reduction with blocks of so many vectors of units: every tile of rows reads all
@@ -212,7 +214,7 @@ public:
   }
 
   double of(int vectors) const {
-    int rows = most_rows(layer_, vectors, target_), rest = static_cast<int>(total_ % vectors);
+    int rows = max_rows(layer_, vectors, target_), rest = static_cast<int>(total_ % vectors);
     Dim batch(layer_.batch());
     return over_sizes([&](Size size) {
       auto entries = static_cast<int64_t>(extent_at(batch, size));
@@ -239,8 +241,10 @@ private:
            loads = (weights + rows) / target_.loads_per_cycle,
            streamed =
                weights * target_.register_lanes(32) * bit_width(dtype) / 8 / bytes_per_cycle(bytes_, target_);
-    int64_t sums = int64_t{vectors} * rows * layer_.gates;
-    double latency = target_.fma_latency / static_cast<double>(splits_into(sums, hiding_sums(sums, target_)));
+    int64_t accumulators = int64_t{vectors} * rows * layer_.gates;
+    double latency =
+        target_.fma_latency /
+        static_cast<double>(splits_into(accumulators, hiding_accumulators(accumulators, target_)));
     double cells = kCellLatency / static_cast<double>(layer_.hidden);
     return std::max({products, loads, streamed, latency}) + cells;
   }
@@ -255,13 +259,13 @@ private:
 RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, const PlanOptions& options,
                      int given = 0) {
   const TargetInfo& target = options.target;
-  int registers = register_count(target), most = most_sums(layer);
+  int registers = register_count(target), max = max_accumulators(layer);
   int64_t lanes = target.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
   double best = INFINITY;
   RecurrentPlan plan{1, std::max(1, given)};
   BlockCost cost(layer, target);
   for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
-    if (vectors > 1 && vectors * most + kOperands > registers) break;
+    if (vectors > 1 && vectors * max + kOperands > registers) break;
     // One row's sums need not do more than hide the latency of the FMA.
     if ((vectors - 1) * target.vector_parts * layer.gates >= target.fma_latency * target.fma_pipes) break;
     double cycles = cost.of(vectors);
@@ -270,15 +274,16 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
     plan.vectors = vectors;
   }
   int64_t steps = layer.steps().upper_bound();
-  plan.rows = options.optimize_size ? 1 : most_rows(layer, plan.vectors, target);
-  plan.sums = hiding_sums(layer, plan, target);
+  plan.rows = options.optimize_size ? 1 : max_rows(layer, plan.vectors, target);
+  plan.accumulators = hiding_accumulators(layer, plan, target);
   // Functions of several cells side by side would want more registers than there are.
-  plan.looped_cells = plan.rows * plan.vectors > 1;
+  plan.rolled_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
   // Of what the second cache level does not hold from step to step.
-  if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet)) plan.fetch_ahead = kPrefetchAheadBytes;
+  if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
+    plan.prefetch_distance = kPrefetchAheadBytes;
   // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
-  plan.turns = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
+  plan.alternate_direction = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
   if (options.threads > 1 && !options.optimize_size)
     Sharing(layer, options, count_concurrent(composite)).choose(plan);
   return plan;
@@ -319,16 +324,17 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
   if (plan.rows == 0) plan = choose(*layer, composite, options);
   int64_t batch = layer->batch().upper_bound();
   if (plan.rows > batch) return "a tile has at most the " + std::to_string(batch) + " rows of the batch";
-  if (plan.sums > kMaxSums || plan.fetch_ahead > kMaxFetchAhead || plan.fetch_ahead % 4 != 0)
-    return "there are at most " + std::to_string(kMaxSums) +
-           " sums, and weights of 4 bytes are asked for at " + "most " + std::to_string(kMaxFetchAhead) +
-           " bytes ahead";
+  if (plan.accumulators > kMaxAccumulators || plan.prefetch_distance > kMaxPrefetchDistance ||
+      plan.prefetch_distance % 4 != 0)
+    return "there are at most " + std::to_string(kMaxAccumulators) +
+           " sums, and weights of 4 bytes are asked for at " + "most " +
+           std::to_string(kMaxPrefetchDistance) + " bytes ahead";
   if (plan.item_rows % plan.rows != 0 || plan.item_rows > batch + plan.rows - 1)
     return "items are whole tiles of the " + std::to_string(batch) + " rows of the batch";
   if (plan.item_rows > 0 && !layer->batch().is_constant()) return "items are of a batch that does not vary";
-  if (!plan.together) return "";
-  if (plan.item_rows > 0 || plan.turns)
-    return "blocks of units that threads share have no items of rows and no turns";
+  if (!plan.cooperative) return "";
+  if (plan.item_rows > 0 || plan.alternate_direction)
+    return "blocks of units that threads share have no items of rows and do not alternate direction";
   if (!Sharing::has_phases(*layer)) return "threads wait for each other as often as is known";
   if (!Sharing::can_wait(options.target)) return "threads cannot wait for each other on this CPU";
   if (Sharing(*layer, options, /*concurrent=*/1).blocks_of(plan) < 2) return "there is one block of units";
@@ -349,8 +355,8 @@ int64_t RecurrentDivision::weight_bytes() const {
   return bytes;
 }
 
-int64_t RecurrentDivision::splits_of(int64_t tile_sums, int64_t reduction) const {
-  return std::min(splits_into(tile_sums, sums), reduction);
+int64_t RecurrentDivision::splits_of(int64_t tile_accumulators, int64_t reduction) const {
+  return std::min(splits_into(tile_accumulators, accumulators), reduction);
 }
 
 RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {
@@ -362,7 +368,7 @@ RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan,
   for (const Sweep& sweep : division.sweeps) {
     GatePanels input{division.units, {}, inputs, layer.projected() ? DType::F32 : layer.operands.w.dtype()},
         recurrent{division.units, {}, layer.hidden, layer.operands.r.dtype()};
-    for (const GateSum& sum : sweep.sums) {
+    for (const GateSum& sum : sweep.accumulators) {
       if (sum.input >= 0 && !layer.projected()) input.gates.push_back(sum.input);
       if (sum.recurrent >= 0) recurrent.gates.push_back(sum.recurrent);
     }

@@ -19,7 +19,7 @@ struct GateSum {
 
 // A sweep over all units, after which the step's next sweep may read what this one stored.
 struct Sweep {
-  std::vector<GateSum> sums;
+  std::vector<GateSum> accumulators;
   bool gates_reset = false; // gru: computes z and r * h, rather than the state
   bool reads_reset_state = false;
 };
@@ -33,7 +33,7 @@ struct RecurrentDivision : RecurrentPlan {
 
   int64_t weight_elements() const, weight_bytes() const;
   // Partial sums into which a tile of so many sums splits a reduction.
-  int64_t splits_of(int64_t tile_sums, int64_t reduction) const;
+  int64_t splits_of(int64_t tile_accumulators, int64_t reduction) const;
 };
 
 // The layer of a composite whose operands and results kernels read as they are: plain f32, but for weights of

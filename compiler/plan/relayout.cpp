@@ -13,10 +13,10 @@ namespace {
 // Below this extent of either dim of the squares, most of a square would be empty.
 constexpr int64_t kFewLanes = 4;
 // So often an element of a vector is repeated: more often, it fills vectors of its own.
-constexpr int64_t kMostRepeats = 8;
+constexpr int64_t kMaxRepeats = 8;
 // From so many elements on, which the nearer caches do not hold, steps of a walk that jumps in the source are
 // taken so many at a time.
-constexpr int64_t kFarElements = int64_t{1} << 18, kMostSteps = 32, kFewestSteps = 8;
+constexpr int64_t kFarElements = int64_t{1} << 18, kMaxInner = 32, kMinInner = 8;
 
 using Walk = Relayout::Walk;
 using Part = Relayout::Part;
@@ -90,9 +90,9 @@ private:
     });
     std::vector<Walk> joined;
     for (const Walk& walk : part.walks) {
-      IntExpr steps = at_least_one(walk.extent);
-      if (!joined.empty() && joined.back().source == walk.source * steps &&
-          joined.back().target == walk.target * steps)
+      IntExpr inner = at_least_one(walk.extent);
+      if (!joined.empty() && joined.back().source == walk.source * inner &&
+          joined.back().target == walk.target * inner)
         joined.back() = {joined.back().extent * walk.extent, walk.source, walk.target};
       else
         joined.push_back(walk);
@@ -116,11 +116,11 @@ private:
     bool passes_over = std::any_of(
         part.walks.begin(), part.walks.begin() + static_cast<std::ptrdiff_t>(at),
         [&](const Walk& outer) { return outer.source.upper_bound() < walk.source.upper_bound(); });
-    int64_t extent = walk.extent.value(), steps = kMostSteps;
-    while (steps >= kFewestSteps && extent % steps != 0) --steps;
-    if (!passes_over || steps < kFewestSteps || extent == steps) return;
-    part.walks[at].extent = steps;
-    part.walks.insert(part.walks.begin(), {extent / steps, walk.source * steps, walk.target * steps});
+    int64_t extent = walk.extent.value(), inner = kMaxInner;
+    while (inner >= kMinInner && extent % inner != 0) --inner;
+    if (!passes_over || inner < kMinInner || extent == inner) return;
+    part.walks[at].extent = inner;
+    part.walks.insert(part.walks.begin(), {extent / inner, walk.source * inner, walk.target * inner});
     ++part.along;
     ++part.across;
   }
@@ -187,15 +187,15 @@ int64_t RelayoutSide::block_of(size_t dim) const {
 }
 
 int64_t Relayout::Part::elements() const {
-  int64_t product = 1;
-  for (const Walk& walk : walks) product *= walk.extent.upper_bound();
-  return product;
+  int64_t mac = 1;
+  for (const Walk& walk : walks) mac *= walk.extent.upper_bound();
+  return mac;
 }
 
 bool Relayout::Part::repeats() const {
   if (!has_vectors() || along == across) return false;
   const Walk &inner = walks[static_cast<size_t>(along)], &outer = walks[static_cast<size_t>(across)];
-  return inner.source == IntExpr(0) && inner.extent.is_constant() && inner.extent.value() <= kMostRepeats &&
+  return inner.source == IntExpr(0) && inner.extent.is_constant() && inner.extent.value() <= kMaxRepeats &&
          outer.target == inner.extent;
 }
 
@@ -210,7 +210,7 @@ std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutS
   return relayout;
 }
 
-bool Relayout::pays(const TargetInfo& machine) const {
+bool Relayout::is_profitable(const TargetInfo& machine) const {
   const Part& largest = parts[0];
   if (!largest.has_vectors() || largest.walks.size() < 2) return false;
   // Of an extent that varies vectors are whole, or there are none.

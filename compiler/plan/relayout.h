@@ -44,7 +44,7 @@ struct Relayout {
   static std::optional<Relayout> of(const RelayoutSide& source, const RelayoutSide& target,
                                     const TargetInfo& machine);
   // Whether vectors do better than element loops: elements in one order on both sides gain nothing.
-  bool pays(const TargetInfo& machine) const;
+  bool is_profitable(const TargetInfo& machine) const;
 };
 
 // The walk of a copy, transpose, broadcast, or fusion of movements that reads its one operand by strides;

@@ -8,7 +8,7 @@
 
 namespace firn::plan {
 
-struct ResampledLines {
+struct ResampledRows {
   std::vector<ResampledDim> dims;          // in ascending order
   std::vector<PhysicalDim> source, target; // at their bounds
   IntExpr outermost;                       // the first extent of `target`, which may vary
@@ -16,7 +16,7 @@ struct ResampledLines {
   int64_t in = 0, out = 0, inner = 1;      // extents of lines; elements between neighbours
 
   // Nothing for instructions that are no resampling.
-  static std::optional<ResampledLines> of(const Instruction& composite);
+  static std::optional<ResampledRows> of(const Instruction& composite);
 };
 
 // Places of a vector of results in the line: `base` and, per tap, what is to be added for every lane.
@@ -28,7 +28,7 @@ struct ShufflePattern {
 
 // All vectors of a line whose neighbours lie side by side; the last one overlaps the one before where lines
 // are no multiple.
-struct LineShuffles {
+struct RowShuffles {
   // Vectors [first, first + count * period) of the whole ones whose shuffles repeat after `period` vectors,
   // `advance` elements further on.
   struct Run {
@@ -39,11 +39,11 @@ struct LineShuffles {
   Run run;
   int64_t last = 0; // where the last vector begins
 
-  static LineShuffles of(const ResampledLines& lines, int64_t lanes);
+  static RowShuffles of(const ResampledRows& resampled, int64_t lanes);
   // Whether two vectors hold all that any vector of results wants.
   bool are_near(int64_t lanes) const;
   // Vectors with code of their own.
-  int64_t straight() const {
+  int64_t unrolled() const {
     return static_cast<int64_t>(patterns.size() - run.count * run.period + run.period);
   }
 };

@@ -12,7 +12,7 @@ namespace firn::plan {
 namespace {
 
 // The part of a run that reading scattered elements may add to it.
-constexpr double kMostOfRun = 0.02;
+constexpr double kMaxOfRun = 0.02;
 // How many times as long a line takes to come as one of a stream, as measured: none is asked for ahead, and
 // few share a page.
 constexpr double kScattered = 4;
@@ -60,8 +60,8 @@ int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction
                      const PlanOptions& options) {
   int64_t weight_bytes = constant_bytes(*dot.parent());
   auto plan = own_plan(dot, options, weight_bytes);
-  if (!plan || plan->lhs_columns || plan->unpacked || plan->product.kind != ProductKind::Fma ||
-      plan->product.k_group() > 1)
+  if (!plan || plan->swap_operands || plan->unpacked || plan->mac.kind != MacKind::Fma ||
+      plan->mac.k_group() > 1)
     return 0;
   const TileShape& tile = plan->tiling.tile;
   int64_t columns = int64_t{tile.panel_vectors()} * tile.lanes, n = gathers[0]->operand(0).dim(0);
@@ -69,10 +69,10 @@ int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction
   if (rounded_up(n, columns) >= n + rounded_up(n, tile.lanes)) return 0;
   if (options.optimize_size) return columns;
   // Parts of the reduction are packed apart.
-  if (plan->tiling.parts > 1) return 0;
+  if (plan->tiling.split_k > 1) return 0;
   // Threads that share the products may leave the gathers to one of them.
   double reads = cycles_of_gathers(gathers, options.target, weight_bytes) * options.threads;
-  bool is_little = reads <= kMostOfRun * cycles_of_products(*dot.parent(), options.target, weight_bytes);
+  bool is_little = reads <= kMaxOfRun * cycles_of_products(*dot.parent(), options.target, weight_bytes);
   return is_little ? columns : 0;
 }
 

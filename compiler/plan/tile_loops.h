@@ -18,6 +18,6 @@ void share_out(Tiling& tiling, const ContractionShape& shape, const TargetInfo& 
 
 // Why such loops cannot be had; empty: they can.
 std::string check_blocks(const Tiling& tiling, const DotGeometry& geometry);
-std::string check_shares(const Tiling& tiling, const ContractionShape& shape, bool may_cut_rows);
+std::string check_split_m(const Tiling& tiling, const ContractionShape& shape, bool may_cut_rows);
 
 } // namespace firn::plan

@@ -38,9 +38,9 @@ int even_rows(int64_t rows) {
 }
 
 double products_of(const ContractionShape& shape) {
-  double steps = 1;
-  for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
-  return steps;
+  double k_extent = 1;
+  for (const ReductionLoop& loop : shape.k) k_extent *= static_cast<double>(loop.extent);
+  return k_extent;
 }
 
 // One block of sums, whose reduction takes so many blocks; `streams`: its columns come from the second cache
@@ -75,12 +75,12 @@ double panel_bytes(const ContractionShape& shape, int wide) {
 // Blocks of the reduction whose columns stay near while rows pass; 1 where its loops have none so small.
 int64_t choose_k_blocks(const ContractionShape& shape, int wide, const TargetInfo& target) {
   const ReductionLoop& loop = shape.k[k_block_level(shape)];
-  if (shape.compact || loop.kind != ReductionLoop::Kind::Rolled || loop.block > 0) return 1;
-  int64_t most = share_of(target.l1_bytes, cache_share::kScratch),
-          blocks = ceil_of(static_cast<int64_t>(panel_bytes(shape, wide)), most);
+  if (shape.optimize_size || loop.kind != ReductionLoop::Kind::Rolled || loop.block > 0) return 1;
+  int64_t max = share_of(target.l1_bytes, cache_share::kScratch),
+          blocks = ceil_of(static_cast<int64_t>(panel_bytes(shape, wide)), max);
   if (panel_bytes(shape, wide) <= l1_share(target, cache_share::kWorkingSet) || blocks > loop.extent)
     return 1;
-  return ceil_of(loop.extent, k_block_steps(shape, blocks)); // none without steps
+  return ceil_of(loop.extent, k_block_extent(shape, blocks)); // none without steps
 }
 
 } // namespace
@@ -100,7 +100,7 @@ size_t k_block_level(const ContractionShape& shape) {
   return level;
 }
 
-int64_t k_block_steps(const ContractionShape& shape, int64_t blocks) {
+int64_t k_block_extent(const ContractionShape& shape, int64_t blocks) {
   size_t level = k_block_level(shape);
   int64_t whole = level + 1 == shape.k.size() ? groups_of(shape) : 1;
   return ceil_of(ceil_of(shape.k[level].extent, whole), blocks) * whole;
@@ -108,7 +108,7 @@ int64_t k_block_steps(const ContractionShape& shape, int64_t blocks) {
 
 std::string check_tile_block(const ContractionShape& shape, const TileShape& tile) {
   if (tile.accumulator_splits > 1 || tile.k_interleave > 1)
-    return "sums of tile matrices are neither split nor interleaved";
+    return "accumulators of tile matrices are neither split nor interleaved";
   if (int registers = tile_block(shape, tile).registers(); registers > Facts::kRegisters)
     return "it takes " + std::to_string(registers) + " registers of tiles, of which there are " +
            std::to_string(Facts::kRegisters);
@@ -172,8 +172,8 @@ double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, c
   return cycles * outer + Facts::kConfigureCycles;
 }
 
-void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target) {
-  if (shape.compact) return;
+void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target) {
+  if (shape.optimize_size) return;
   const TileShape& tile = tiling.tile;
   int64_t tiles = shape.m / tile.rows;
   if (tiling.row_block > 0) tiles = std::min(tiles, tiling.row_block / tile.rows);
@@ -181,12 +181,12 @@ void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const Targe
   int64_t k_blocks = choose_k_blocks(shape, tile.vectors, target);
   if (k_blocks == 1) return;
   int64_t bytes = int64_t{tile.rows} * tile.vectors * Facts::kRowBytes;
-  int64_t most = share_of(target.l1_bytes, cache_share::kTileSums) / bytes;
-  tiling.sum_tiles = static_cast<int>(std::max<int64_t>(1, std::min(tiles, most)));
-  if (tiling.sum_tiles > 1) tiling.k_blocks = static_cast<int>(k_blocks);
+  int64_t max = share_of(target.l1_bytes, cache_share::kTileAccumulators) / bytes;
+  tiling.accumulator_tiles = static_cast<int>(std::max<int64_t>(1, std::min(tiles, max)));
+  if (tiling.accumulator_tiles > 1) tiling.k_blocks = static_cast<int>(k_blocks);
 }
 
-int64_t tile_steps(const ContractionShape& shape) {
+int64_t tile_k(const ContractionShape& shape) {
   return static_cast<int64_t>(products_of(shape)) / groups_of(shape);
 }
 
@@ -194,27 +194,27 @@ int64_t tile_steps(const ContractionShape& shape) {
 // fewer steps the epilogue would hold products up.
 void choose_epilogue(Tiling& tiling, const ContractionShape& shape) {
   constexpr int64_t kManySteps = 8;
-  if (tiling.compact || tiling.sum_tiles > 1 || tiling.k_blocks > 1) return;
+  if (tiling.optimize_size || tiling.accumulator_tiles > 1 || tiling.k_blocks > 1) return;
   int64_t rows = tiling.row_block > 0 ? std::min(tiling.row_block, shape.m) : shape.m;
   int64_t run =
       tiling.columns_outermost ? rows / tiling.tile.rows : column_groups(shape.n, tiling.tile).full_groups;
-  tiling.interleaves_epilogue = run > 1 && tile_steps(shape) >= kManySteps && !has_clipped_loop(shape);
+  tiling.interleaves_epilogue = run > 1 && tile_k(shape) >= kManySteps && !has_clipped_loop(shape);
 }
 
-std::string check_sum_tiles(const Tiling& tiling, const ContractionShape& shape) {
-  bool has_blocks_of_sums = tiling.sum_tiles > 1 || tiling.k_blocks > 1;
-  if (!has_blocks_of_sums && !tiling.interleaves_epilogue) return "";
-  if (shape.product.kind != ProductKind::TileMatrix)
-    return "only tile matrices have sums of several tiles, and blocks of the reduction, in memory";
-  if (tiling.interleaves_epilogue && has_blocks_of_sums)
-    return "an epilogue is interleaved where the sums of one tile at a time are in memory";
+std::string check_accumulator_tiles(const Tiling& tiling, const ContractionShape& shape) {
+  bool has_blocks_of_accumulators = tiling.accumulator_tiles > 1 || tiling.k_blocks > 1;
+  if (!has_blocks_of_accumulators && !tiling.interleaves_epilogue) return "";
+  if (shape.mac.kind != MacKind::TileMatrix)
+    return "only tile matrices have accumulators of several tiles, and blocks of the reduction, in memory";
+  if (tiling.interleaves_epilogue && has_blocks_of_accumulators)
+    return "an epilogue is interleaved where the accumulators of one tile at a time are in memory";
   if (tiling.interleaves_epilogue && has_clipped_loop(shape))
-    return "an epilogue is interleaved with steps whose number is known";
+    return "an epilogue is interleaved with a k whose extent is known";
   const ReductionLoop& loop = shape.k[k_block_level(shape)];
   bool has_blocks = loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
   if (tiling.k_blocks > 1 &&
-      (!has_blocks || (tiling.k_blocks - 1) * k_block_steps(shape, tiling.k_blocks) >= loop.extent))
-    return "blocks of the reduction would be left without steps";
+      (!has_blocks || (tiling.k_blocks - 1) * k_block_extent(shape, tiling.k_blocks) >= loop.extent))
+    return "blocks of the reduction would be left without any";
   return "";
 }
 

@@ -3,7 +3,7 @@
 // so that what is left of them needs no other.
 #pragma once
 
-#include "compiler/plan/contraction.h"
+#include "compiler/plan/tiling.h"
 
 namespace firn::plan {
 
@@ -13,7 +13,7 @@ struct TileBlock {
   int rows = 1;   // of each; the last of a column of tiles begins earlier where it would reach too far
   int groups = 1; // of steps that a product takes
   int registers() const { return high * wide + high + wide; }
-  int sums(int i, int j) const { return i * wide + j; }
+  int accumulators(int i, int j) const { return i * wide + j; }
   int lhs(int i) const { return high * wide + i; }
   int rhs(int j) const { return high * wide + high + j; }
   // Tiles of sums that `count` rows take, and where the `i`th begins, counted from the first of them.
@@ -29,16 +29,16 @@ TileShape choose_tile_block(const ContractionShape& shape, const TargetInfo& tar
 // The loop of the reduction that blocks of it divide: the outermost of several steps. And the steps of each
 // of `blocks` of these.
 size_t k_block_level(const ContractionShape& shape);
-int64_t k_block_steps(const ContractionShape& shape, int64_t blocks);
+int64_t k_block_extent(const ContractionShape& shape, int64_t blocks);
 // Of the whole contraction, its operands in the second cache level.
 double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target);
 // Tiles whose sums are in memory at a time, and blocks of the reduction, once the loops are chosen.
-void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target);
+void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target);
 // Whether the epilogue is interleaved, once these are chosen.
 void choose_epilogue(Tiling& tiling, const ContractionShape& shape);
 // Why these cannot be had; empty: they can.
-std::string check_sum_tiles(const Tiling& tiling, const ContractionShape& shape);
+std::string check_accumulator_tiles(const Tiling& tiling, const ContractionShape& shape);
 // Products of a tile, each of a whole group of steps: among these an epilogue is interleaved.
-int64_t tile_steps(const ContractionShape& shape);
+int64_t tile_k(const ContractionShape& shape);
 
 } // namespace firn::plan

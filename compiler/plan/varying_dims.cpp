@@ -55,14 +55,14 @@ bool has_varying_element_form(const Instruction& instruction) {
          has_known_positions(instruction);
 }
 
-std::string check_plain(PlainPlan plan, const Instruction& instruction) {
-  using Algorithm = PlainPlan::Algorithm;
+std::string check_plain(FixedPlan plan, const Instruction& instruction) {
+  using Algorithm = FixedPlan::Algorithm;
   bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
                plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
                plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero ||
                plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::Text ||
                plan.algorithm == Algorithm::Custom;
-  if (plain_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
+  if (fixed_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
   if (!takes) return "the algorithm wants extents that do not vary";
   return has_known_positions(instruction) ? "" : "updates may lie outside";
 }
@@ -131,7 +131,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     return complete(*attention, instruction, context.options);
   if (auto* relayout = std::get_if<RelayoutPlan>(&plan))
     return complete(*relayout, instruction, context.options.target);
-  if (auto* plain = std::get_if<PlainPlan>(&plan)) return check_plain(*plain, instruction);
+  if (auto* plain = std::get_if<FixedPlan>(&plan)) return check_plain(*plain, instruction);
   if (auto* scan = std::get_if<ScanPlan>(&plan)) return complete(*scan, instruction, context.options);
   if (auto* top_k = std::get_if<TopKPlan>(&plan)) {
     std::string wrong = complete(*top_k, instruction, context.options.target);
@@ -147,7 +147,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     return wrong.empty() ? complete(*winograd, instruction, context) : wrong;
   }
   if (std::holds_alternative<DepthwisePlan>(plan) || std::holds_alternative<PoolingPlan>(plan) ||
-      std::holds_alternative<LinePoolingPlan>(plan)) {
+      std::holds_alternative<RowPoolingPlan>(plan)) {
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(plan, instruction, context) : wrong;
   }
@@ -172,12 +172,12 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   std::vector<KernelPlan> candidates;
   if (auto plan = plan_depthwise(instruction, context.options)) candidates.push_back(*plan);
   if (auto plan = plan_pooling(instruction, context.options)) candidates.push_back(*plan);
-  candidates.insert(candidates.end(), {LinePoolingPlan{}, tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{},
+  candidates.insert(candidates.end(), {RowPoolingPlan{}, tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{},
                                        ResamplePlan{}, TreesPlan{}, ScanPlan{ScanPlan::Algorithm::Scan},
                                        ScanPlan{ScanPlan::Algorithm::ArgReduce}, TopKPlan{}});
-  if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
+  if (auto plain = fixed_algorithm(instruction)) candidates.push_back(FixedPlan{*plain});
   const TargetInfo& target = context.options.target;
-  if (auto relayout = find_relayout(instruction, target); relayout && relayout->pays(target))
+  if (auto relayout = find_relayout(instruction, target); relayout && relayout->is_profitable(target))
     candidates.push_back(RelayoutPlan{});
   candidates.push_back(ElementsPlan{});
   for (KernelPlan& plan : candidates)

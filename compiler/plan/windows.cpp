@@ -2,7 +2,7 @@
 #include "compiler/plan/windows.h"
 
 #include "compiler/graph/builder.h"
-#include "compiler/plan/product.h"
+#include "compiler/plan/mac_instruction.h"
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace {
 constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
 // Of one whose window is a loop: where it meets an edge each has loops of its own.
 constexpr int64_t kRolledPixels = 8;
-constexpr int64_t kCompactPixels = 6; // where small code comes before speed
+constexpr int64_t kSmallCodePixels = 6; // where small code comes before speed
 // FMAs of one tile that are emitted as straight code; products and sums of their own count twice.
-constexpr int64_t kStraightFmas = 160;
+constexpr int64_t kMaxUnrolledFmas = 160;
 constexpr int64_t kMaxPooledPixels = 8;
 // Window positions of one pooling tile that are emitted as straight code.
-constexpr int64_t kStraightSteps = 200;
-constexpr int64_t kLongestLineWindow = 16; // that is straight code
-constexpr int64_t kShortLine = 6;          // positions; tiles lie along a longer dim, if there is one
+constexpr int64_t kMaxUnrolledSteps = 200;
+constexpr int64_t kMaxRowWindow = 16; // that is straight code
+constexpr int64_t kShortLine = 6;     // positions; tiles lie along a longer dim, if there is one
 
 // The channels of a block if the layout is plain but for these; else 0.
 int channel_block(const Type& type) {
@@ -60,21 +60,21 @@ int64_t tiled_dim(const Type& result, size_t dims) {
 }
 
 bool is_rolled(const Type& result, const std::vector<WindowDim>& window) {
-  return window[static_cast<size_t>(tiled_dim(result, window.size()))].size > kLongestStraightWindow;
+  return window[static_cast<size_t>(tiled_dim(result, window.size()))].size > kMaxUnrolledWindow;
 }
 
-// Tiles of at most `most_pixels`. Straight code holds at most `most_steps` products, of which a window takes
+// Tiles of at most `max_pixels`. Straight code holds at most `max_body_k` products, of which a window takes
 // `steps`.
-WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels, int64_t steps,
-                 int64_t most_steps) {
+WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t max_pixels,
+                 int64_t k_extent, int64_t max_body_k) {
   WindowTiling tiling;
   tiling.along = tiled_dim(result, window.size());
   tiling.rolled = is_rolled(result, window);
-  if (tiling.rolled) most_pixels = std::min(most_pixels, kRolledPixels);
+  if (tiling.rolled) max_pixels = std::min(max_pixels, kRolledPixels);
   int64_t extent = result.at_bound().dim(static_cast<int>(tiling.along) + 2);
-  int64_t tiles = (extent + most_pixels - 1) / most_pixels;
+  int64_t tiles = (extent + max_pixels - 1) / max_pixels;
   tiling.pixels = (extent + tiles - 1) / tiles;
-  tiling.straight = !tiling.rolled && steps * tiling.pixels <= most_steps;
+  tiling.unrolled = !tiling.rolled && k_extent * tiling.pixels <= max_body_k;
   return tiling;
 }
 
@@ -107,8 +107,9 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
   bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
                 channels != lanes;
-  bool typed = (sums_bytes_in_f32(convolution) || (sums_in_f32(input.dtype) && input.dtype == filter.dtype &&
-                                                   sums_in_f32(convolution.type().dtype))) &&
+  bool typed = (accumulates_bytes_in_f32(convolution) ||
+                (accumulates_in_f32(input.dtype) && input.dtype == filter.dtype &&
+                 accumulates_in_f32(convolution.type().dtype))) &&
                filter.layout.is_plain();
   bool tiled = channel_block(input) == lanes &&
                has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
@@ -117,22 +118,22 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
 }
 
 // Whether a product of several steps takes as many lines of the convolution's windows.
-bool has_line_groups(const Instruction& convolution, const Product& product) {
-  return product.kind == ProductKind::Dot4 && check_product(product, convolution).empty() &&
+bool has_row_groups(const Instruction& convolution, const MacInstruction& mac) {
+  return mac.kind == MacKind::Dot4 && check_mac(mac, convolution).empty() &&
          convolution.operand(1).dim(1) == 1 && convolution.attributes().window().dims.size() == 2;
 }
 
 // Products of bytes that are one instruction, where that saves steps; else those of f32.
-Product choose_line_product(const Instruction& convolution, const Type& result, const TargetInfo& target) {
-  std::optional<Product> product = choose_product(convolution, target, /*strict=*/false);
-  if (!product || !has_line_groups(convolution, *product)) return {};
-  ProductFacts facts = facts_of(*product, target);
-  if (facts.form != ProductForm::Native || facts.register_bits < target.register_bits()) return {};
+MacInstruction choose_row_mac(const Instruction& convolution, const Type& result, const TargetInfo& target) {
+  std::optional<MacInstruction> mac = choose_mac(convolution, target, /*strict=*/false);
+  if (!mac || !has_row_groups(convolution, *mac)) return {};
+  MacFacts facts = facts_of(*mac, target);
+  if (facts.form != MacForm::Native || facts.register_bits < target.register_bits()) return {};
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
-  int64_t along = tiled_dim(result, window.size()), lines = window[static_cast<size_t>(1 - along)].size;
+  int64_t along = tiled_dim(result, window.size()), map_rows = window[static_cast<size_t>(1 - along)].size;
   // Lines in groups are straight code, and so is what lies along them.
-  bool is_short = lines <= kLongestStraightWindow && !is_rolled(result, window);
-  return is_short && lines > 1 ? *product : Product{};
+  bool is_short = map_rows <= kMaxUnrolledWindow && !is_rolled(result, window);
+  return is_short && map_rows > 1 ? *mac : MacInstruction{};
 }
 
 bool starts_from(const Instruction& reduce, const Literal& identity) {
@@ -167,32 +168,32 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   const TargetInfo& target = options.target;
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
   DepthwisePlan plan;
-  plan.product = choose_line_product(*convolution, instruction.type(), target);
-  bool in_groups = plan.product.k_group() > 1;
+  plan.mac = choose_row_mac(*convolution, instruction.type(), target);
+  bool in_groups = plan.mac.k_group() > 1;
   int64_t channels = convolution->operand(1).dim(1),
           registers = target.vector_registers / target.vector_parts; // for vectors of channels
   int64_t products = target.has_fma || in_groups ? 0 : 3;            // on their way to their sums
-  int64_t inputs = in_groups ? 1 + plan.product.k_group() : 3;       // and on their way
+  int64_t inputs = in_groups ? 1 + plan.mac.k_group() : 3;           // and on their way
   int64_t spare = inputs + products + epilogue_constants(instruction);
   int64_t line = 0, taps = size_of(window) * channels;
   for (const WindowDim& dim : window) line = std::max(line, dim.size);
   if (in_groups) {
     auto along = static_cast<size_t>(tiled_dim(instruction.type(), window.size()));
     line = window[along].size;
-    taps = line * ((window[1 - along].size + plan.product.k_group() - 1) / plan.product.k_group());
+    taps = line * ((window[1 - along].size + plan.mac.k_group() - 1) / plan.mac.k_group());
   }
-  int64_t least = (kMinPixels + target.vector_parts - 1) / target.vector_parts;
-  bool fits = taps + least + spare <= registers;
+  int64_t min = (kMinPixels + target.vector_parts - 1) / target.vector_parts;
+  bool fits = taps + min + spare <= registers;
   bool rolled = is_rolled(instruction.type(), window);
-  int64_t most = registers - spare - (fits ? taps : rolled ? channels : std::min(line, registers / 2));
+  int64_t max = registers - spare - (fits ? taps : rolled ? channels : std::min(line, registers / 2));
   plan.tiling = options.optimize_size
-                    ? cut(instruction.type(), window, kCompactPixels, taps, 0)
-                    : cut(instruction.type(), window, std::clamp<int64_t>(most, least, kMaxPixels), taps,
-                          kStraightFmas / (products == 0 ? 1 : 2));
-  plan.taps_in_registers = plan.tiling.straight && fits;
-  plan.looped_epilogue = has_long_epilogue(instruction);
+                    ? cut(instruction.type(), window, kSmallCodePixels, taps, 0)
+                    : cut(instruction.type(), window, std::clamp<int64_t>(max, min, kMaxPixels), taps,
+                          kMaxUnrolledFmas / (products == 0 ? 1 : 2));
+  plan.taps_in_registers = plan.tiling.unrolled && fits;
+  plan.rolled_epilogue = has_long_epilogue(instruction);
   // With all taps in registers and most columns used once, there is no register left to start from.
-  plan.bias_first =
+  plan.bias_in_accumulators =
       instruction.is(Opcode::Fusion) && (in_groups || is_float(convolution->type().dtype)) &&
       (in_groups || !plan.taps_in_registers || window[static_cast<size_t>(plan.tiling.along)].stride == 1);
   return plan;
@@ -205,27 +206,27 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
   const std::vector<WindowDim>& all = pooling.attributes().window().dims;
   DType dtype = pooling.type().dtype;
   bool of_bytes = is_integer(dtype) && bit_width(dtype) == 8 && simple_reducer(pooling) != Opcode::Add;
-  if ((!sums_in_f32(dtype) && !of_bytes) || !is_simple_pooling(pooling) || all.size() < 3 ||
+  if ((!accumulates_in_f32(dtype) && !of_bytes) || !is_simple_pooling(pooling) || all.size() < 3 ||
       !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}))
     return std::nullopt;
   std::vector<WindowDim> window(all.begin() + 2, all.end());
   const TargetInfo& target = options.target;
   if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.lanes(32)))
     return std::nullopt;
-  int64_t most = options.optimize_size
-                     ? 1
-                     : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
+  int64_t max = options.optimize_size
+                    ? 1
+                    : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
   return PoolingPlan{
-      cut(instruction.type(), window, most, size_of(window), options.optimize_size ? 0 : kStraightSteps)};
+      cut(instruction.type(), window, max, size_of(window), options.optimize_size ? 0 : kMaxUnrolledSteps)};
 }
 
-std::string complete(LinePoolingPlan& plan, const Instruction& instruction, const PlanOptions& options) {
+std::string complete(RowPoolingPlan& plan, const Instruction& instruction, const PlanOptions& options) {
   auto root = find_pooling(instruction);
-  if (!root || !sums_in_f32(root->op->type().dtype) || !is_simple_pooling(*root->op))
+  if (!root || !accumulates_in_f32(root->op->type().dtype) || !is_simple_pooling(*root->op))
     return "this is no pooling by maximum, minimum or sum in f32";
   const Type &input = root->operands[0].type(), &result = instruction.type();
   if (instruction.num_results() != 1 || !input.layout.is_plain() || !result.layout.is_plain())
-    return "lines do not lie side by side";
+    return "rows do not lie side by side";
   if (input.at_bound().num_elements() == 0 || result.at_bound().num_elements() == 0)
     return "it wants elements";
   const std::vector<WindowDim>& window = root->op->attributes().window().dims;
@@ -234,11 +235,11 @@ std::string complete(LinePoolingPlan& plan, const Instruction& instruction, cons
     return "there are zeros between the elements of its operand";
   const WindowDim& along = window.back();
   int64_t lanes = options.target.lanes(32);
-  if (along.size < 2 || along.size > kLongestLineWindow || along.dilation != 1 || along.stride > 2)
-    return "windows along a line have 2 to " + std::to_string(kLongestLineWindow) +
+  if (along.size < 2 || along.size > kMaxRowWindow || along.dilation != 1 || along.stride > 2)
+    return "windows along a line have 2 to " + std::to_string(kMaxRowWindow) +
            " elements, the next after one or two";
-  if (along.pad_low < 0 || along.pad_low > std::max<int64_t>(lanes, kLongestLineWindow))
-    return "lines start inside their windows";
+  if (along.pad_low < 0 || along.pad_low > std::max<int64_t>(lanes, kMaxRowWindow))
+    return "rows start inside their windows";
   if (plan.lanes == 0) plan.lanes = lanes;
   return plan.lanes <= options.target.lanes(8) && std::has_single_bit(static_cast<uint64_t>(plan.lanes))
              ? ""
@@ -248,11 +249,11 @@ std::string complete(LinePoolingPlan& plan, const Instruction& instruction, cons
 std::string check(const DepthwisePlan& plan, const Instruction& instruction, const PlanOptions& options) {
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return "this is no depthwise convolution over blocked channels";
-  if (plan.taps_in_registers && !plan.tiling.straight) return "taps_in_registers needs straight";
-  if (plan.product != Product{} && plan.tiling.rolled)
-    return "lines that are multiplied four at a time are straight code";
-  if (plan.product != Product{} && !has_line_groups(*convolution, plan.product))
-    return "four lines of bytes are multiplied by dot4 in depthwise convolutions with windows of two dims";
+  if (plan.taps_in_registers && !plan.tiling.unrolled) return "taps_in_registers needs unrolled";
+  if (plan.mac != MacInstruction{} && plan.tiling.rolled)
+    return "rows that are multiplied four at a time are unrolled";
+  if (plan.mac != MacInstruction{} && !has_row_groups(*convolution, plan.mac))
+    return "four rows of bytes are multiplied by dot4 in depthwise convolutions with windows of two dims";
   return check(plan.tiling, instruction.type(), convolution->attributes().window().dims.size());
 }
 

@@ -12,7 +12,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
 // Likewise of a reduction of windows by maximum, minimum or sum, from that reducer's identity on.
 std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const PlanOptions& options);
 // Completes a plan whose lanes are left to the cost model. Says why it cannot be followed; empty: it can.
-std::string complete(LinePoolingPlan& plan, const Instruction& instruction, const PlanOptions& options);
+std::string complete(RowPoolingPlan& plan, const Instruction& instruction, const PlanOptions& options);
 
 // Why kernels cannot follow a plan that was written by hand; empty if they can.
 std::string check(const DepthwisePlan& plan, const Instruction& instruction, const PlanOptions& options);

@@ -23,19 +23,19 @@ std::vector<int> output_sizes(int64_t taps, bool is_integer) {
 }
 
 // Of the points of a convolution, if the algorithm multiplies its types.
-std::optional<Product> product_of_points(const Instruction& convolution, const TargetInfo& target) {
+std::optional<MacInstruction> product_of_points(const Instruction& convolution, const TargetInfo& target) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   DType result = convolution.type().dtype;
-  if (input.dtype == DType::F32 && filter.dtype == DType::F32 && result == DType::F32) return Product{};
+  if (input.dtype == DType::F32 && filter.dtype == DType::F32 && result == DType::F32)
+    return MacInstruction{};
   if (input.dtype != DType::I16 || !is_byte(filter.dtype) || result != DType::I32 ||
       !lies_within(convolution.operand(0)))
     return std::nullopt;
-  Product product{ProductKind::Dot2, input.dtype, filter.dtype, result};
+  MacInstruction mac{MacKind::Dot2, input.dtype, filter.dtype, result};
   // Four times a sum of the largest bytes has to fit.
-  int64_t sums = filter.num_elements() / std::max<int64_t>(1, filter.dim(0));
-  bool fits = sums * 255 * 255 < (int64_t{1} << 29);
-  return fits && facts_of(product, target).form == ProductForm::Native ? std::optional(product)
-                                                                       : std::nullopt;
+  int64_t accumulators = filter.num_elements() / std::max<int64_t>(1, filter.dim(0));
+  bool fits = accumulators * 255 * 255 < (int64_t{1} << 29);
+  return fits && facts_of(mac, target).form == MacForm::Native ? std::optional(mac) : std::nullopt;
 }
 
 // Cycles of transforming one tile of one vector of channels.
@@ -88,7 +88,7 @@ double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request,
   auto stream = [&](double bytes, int64_t passes) {
     return stream_cycles(bytes, passes, request.target, request.model_weight_bytes);
   };
-  if (!plan.apart) {
+  if (!plan.separate_transform) {
     double waits = imbalance(plan.batches, threads);
     int64_t passes = (plan.batches + threads - 1) / threads;
     return overlapped(products * waits, stream(filter_bytes, passes) * shared) + (inputs + outputs) * waits;
@@ -108,7 +108,7 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
   int64_t groups = column_groups(plan.filters, plan.tiling.tile).count();
   double batches = static_cast<double>(plan.batches);
   double loops = batches * static_cast<double>(plan.points() * groups) * kLoopCycles;
-  if (!plan.apart)
+  if (!plan.separate_transform)
     return (loops + batches * scratch_cycles(plan, target, 1)) * imbalance(plan.batches, threads);
   double cycles =
       loops * imbalance(plan.batches * groups, threads) + scratch_cycles(plan, target, plan.batches);
@@ -136,8 +136,8 @@ double cycles_over_sizes(WinogradGeometry plan, const WinogradRequest& request) 
 
 // Whether images are of one size, and their number alone varies.
 bool has_one_size(const WinogradGeometry& plan) {
-  IntExpr image = plan.actual.tiles_high * plan.actual.tiles_wide;
-  return plan.varies && image.is_constant() && image.value() > 0;
+  IntExpr feature_map = plan.actual.tiles_high * plan.actual.tiles_wide;
+  return plan.varies && feature_map.is_constant() && feature_map.value() > 0;
 }
 
 // Batches of images of one size are of whole images, or of equal parts of one, so that every run has them
@@ -174,7 +174,7 @@ public:
       if (!forced && too_large) continue;
       if (plan_.batch < 6 && !considered_.empty()) break;
       plan_.tiling = choose_tiling(plan_.products(), request_.target, given_ ? &given_->tile : nullptr);
-      consider(given_ && given_->apart);
+      consider(given_ && given_->separate_transform);
       if (!given_ && request_.threads > 1 && !plan_.varies) consider_apart();
       if (forced) break;
     }
@@ -194,8 +194,8 @@ private:
     if (plan_.panel > 0) return; // another CPU's filters, whose tiles say how wide columns are
     if (plan_.tiling.tile.vectors <= kVectors || request_.target.vector_registers < 32) return;
     TileShape tile = plan_.tiling.tile;
-    constexpr int64_t kMostRows = 13; // with two vectors: 26 sums, and a few registers to load into
-    int64_t tiles = (plan_.batch + kMostRows - 1) / kMostRows;
+    constexpr int64_t kMaxRows = 13; // with two vectors: 26 sums, and a few registers to load into
+    int64_t tiles = (plan_.batch + kMaxRows - 1) / kMaxRows;
     tile.rows = static_cast<int>((plan_.batch + tiles - 1) / tiles);
     tile.vectors = kVectors;
     tile.accumulator_splits = 1;
@@ -203,33 +203,33 @@ private:
     consider(true);
   }
 
-  void consider(bool apart) {
-    plan_.apart = apart;
+  void consider(bool separate_transform) {
+    plan_.separate_transform = separate_transform;
     plan_.cycles = plan_cycles(plan_, request_, 1);
     auto cycles = [&](int threads) {
       return plan_cycles(plan_, request_, threads) + batch_cycles(plan_, request_.target, threads);
     };
-    least_alone_ = std::min(least_alone_, cycles(1));
+    min_alone_ = std::min(min_alone_, cycles(1));
     considered_.push_back({plan_, cycles(1), cycles(request_.threads)});
   }
 
   void take_best() {
     constexpr double kAlone = 1.03;
     const Considered* best = nullptr;
-    double least = INFINITY;
+    double min = INFINITY;
     for (const Considered& each : considered_) {
-      if (!each.plan.apart || given_) least = std::min(least, each.plan.cycles);
-      if (each.alone <= kAlone * least_alone_ && (!best || each.shared < best->shared)) best = &each;
+      if (!each.plan.separate_transform || given_) min = std::min(min, each.plan.cycles);
+      if (each.alone <= kAlone * min_alone_ && (!best || each.shared < best->shared)) best = &each;
     }
     plan_ = best->plan;
-    plan_.cycles = least;
+    plan_.cycles = min;
   }
 
   WinogradGeometry& plan_;
   const WinogradRequest& request_;
   const WinogradPlan* given_;
   std::vector<Considered> considered_;
-  double least_alone_ = INFINITY;
+  double min_alone_ = INFINITY;
 };
 
 std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& input,
@@ -240,9 +240,9 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   bool supported = window.size() >= 1 && window.size() <= 2 && input.dims[1].is_static() &&
                    convolution.type().dims[1].is_static() && filter.is_static() &&
                    target.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
-  auto product = supported ? product_of_points(convolution, target) : std::nullopt;
-  if (!product || result.at_bound().num_elements() == 0) return std::nullopt;
-  plan.product = *product;
+  auto mac = supported ? product_of_points(convolution, target) : std::nullopt;
+  if (!mac || result.at_bound().num_elements() == 0) return std::nullopt;
+  plan.mac = *mac;
   bool is_stored_float = result.dtype == DType::F32 || result.dtype == DType::BF16;
   if (!plan.is_integer() && !is_stored_float) return std::nullopt;
   for (const WindowDim& dim : window)
@@ -300,7 +300,7 @@ ContractionShape WinogradGeometry::products() const {
   shape.k.push_back(loop);
   if (is_integer()) {
     // Filters are i16 as well when they are multiplied.
-    shape.set_product({product.kind, DType::I16, DType::I16, product.accumulator});
+    shape.set_mac({mac.kind, DType::I16, DType::I16, mac.accumulator});
     shape.k_tail = 0; // a pair's second channel lies in the same block, and meets a zero
   }
   shape.scalar_bytes = points() * batch * channels * input_bytes();
@@ -338,11 +338,11 @@ int64_t WinogradGeometry::product_scratch() const {
 std::string WinogradGeometry::name() const {
   auto shape = [](int h, int w) { return std::to_string(h) + "x" + std::to_string(w); };
   return shape(height.taps, width.taps) + " winograd " + shape(height.outputs, width.outputs) + " " +
-         shape(tiling.tile.rows, tiling.tile.vectors) + (is_integer() ? " " + to_string(product) : "");
+         shape(tiling.tile.rows, tiling.tile.vectors) + (is_integer() ? " " + to_string(mac) : "");
 }
 
 WinogradPlan WinogradGeometry::plan() const {
-  return {height.outputs, width.outputs, tiling.tile, batch, apart};
+  return {height.outputs, width.outputs, tiling.tile, batch, separate_transform};
 }
 
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
@@ -371,12 +371,12 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       plan.tiles_high = (plan.out_height + high - 1) / high;
       plan.tiles_wide = (plan.out_width + wide - 1) / wide;
       plan.tiles = plan.input.at_bound().dim(0) * plan.tiles_high * plan.tiles_wide;
-      int64_t most_tiles = plan.tiles;
+      int64_t max_tiles = plan.tiles;
       bool is_complete = forced && forced->tile.rows > 0;
       if (!is_complete) plan.tiles = tiles_at(plan, Size::Usual);
       BatchChoice(plan, request).choose();
       if (plan.varies) plan.cycles = cycles_over_sizes(plan, request);
-      plan.tiles = most_tiles;
+      plan.tiles = max_tiles;
       set_batches(plan);
       plans.push_back(std::move(plan));
     }
@@ -401,16 +401,16 @@ static double integer_winograd_products(const Instruction& contraction) {
   return is_dense && filter.dim(0) >= kFewChannels && filter.dim(1) >= kFewChannels ? left : 1;
 }
 
-bool gains_by_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd) {
-  auto per_step = [&](const Product& product) {
-    return facts_of(product, target).instructions / product.k_group();
+bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd) {
+  auto per_step = [&](const MacInstruction& mac) {
+    return facts_of(mac, target).instructions / mac.k_group();
   };
-  auto bytes = choose_product(contraction, target, /*strict=*/false);
+  auto bytes = choose_mac(contraction, target, /*strict=*/false);
   if (!bytes) return false;
   // What transforms take is more than what is left to gain beside one instruction for four bytes.
-  if (bytes->kind == ProductKind::Dot4 && facts_of(*bytes, target).form == ProductForm::Native) return false;
+  if (bytes->kind == MacKind::Dot4 && facts_of(*bytes, target).form == MacForm::Native) return false;
   if (in_tile_matrices(*bytes, target, /*strict=*/false)) return false;
-  const Product pairs{ProductKind::Dot2, DType::I16, DType::I8, DType::I32};
+  const MacInstruction pairs{MacKind::Dot2, DType::I16, DType::I8, DType::I32};
   double left = may_use_winograd ? integer_winograd_products(contraction) : 1;
   return left * per_step(pairs) < per_step(*bytes);
 }
@@ -428,10 +428,10 @@ std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context) {
   const TargetInfo& target = context.options.target;
   std::optional<KernelRoot> root = find_contraction(instruction);
-  if (!root || !root->op->is(Opcode::Convolution) || context.by_lines)
+  if (!root || !root->op->is(Opcode::Convolution) || context.by_rows)
     return "this is no convolution in a kernel of its own";
   auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
-  if (context.options.strict_math && sums_in_f32(root->op->type().dtype))
+  if (context.options.strict_math && accumulates_in_f32(root->op->type().dtype))
     return "strict math has no Winograd's algorithm";
   if (!is_packable_constant(computed.filter)) return "the filters are not known";
   const auto* form = context.packed_as ? std::get_if<WinogradPlan>(context.packed_as) : nullptr;
@@ -441,12 +441,12 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
   if (!geometry)
     return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
            "or 5 taps; or bytes that come as i16, and 3 taps";
-  if (plan.tile.k_interleave > 1) return "products of points have no interleaved steps";
-  if (geometry->varies && plan.apart) return "what lies between two kernels does not vary";
+  if (plan.tile.k_interleave > 1) return "products of points have no interleaved k";
+  if (geometry->varies && plan.separate_transform) return "what lies between two kernels does not vary";
   bool chooses = plan.tile.rows == 0,
-       looped = chooses ? has_long_epilogue(instruction) : plan.looped_epilogue;
+       looped = chooses ? has_long_epilogue(instruction) : plan.rolled_epilogue;
   plan = geometry->plan();
-  plan.looped_epilogue = looped;
+  plan.rolled_epilogue = looped;
   return "";
 }
 

@@ -38,7 +38,7 @@ struct WinogradExtents {
 
 // What the algorithm is for one convolution on one target.
 struct WinogradGeometry {
-  Product product;                 // of points: f32, or i16 and bytes
+  MacInstruction mac;              // of points: f32, or i16 and bytes
   WinogradTransform height, width; // width: of the last spatial dim; height: F(1,1) for 1-D convolutions
   Type input, result;              // [batch, channels, (height,) width], channels blocked by `lanes`
   int64_t pad_height = 0, pad_width = 0; // before the first row and column
@@ -49,7 +49,7 @@ struct WinogradGeometry {
   bool varies = false;                               // the numbers above are bounds of `actual`
   bool batch_varies = false;                         // that of a batch among them
   WinogradExtents actual;                            // the same of one run
-  bool apart = false;                                // V of all batches lies between two kernels
+  bool separate_transform = false;                   // V of all batches lies between two kernels
   int lanes = 0;
   int panel = 0;                        // of the packed filters, where their form is given
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
@@ -57,8 +57,8 @@ struct WinogradGeometry {
   double cycles = 0; // estimate of the whole over all sizes (cost_model.h), its operands and scratch near
 
   int points() const { return height.inputs() * width.inputs(); }
-  bool is_integer() const { return product.accumulator == DType::I32; }
-  int input_bytes() const { return bit_width(product.lhs) / 8; } // of an element of V
+  bool is_integer() const { return mac.accumulator == DType::I32; }
+  int input_bytes() const { return bit_width(mac.lhs) / 8; } // of an element of V
   int64_t channel_pairs() const { return (channels + 1) / 2; }
   // Bits that sums have more than those of the direct sum.
   int sum_bits() const { return height.filter_bits + width.filter_bits; }
@@ -105,7 +105,7 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 
 // Whether a contraction of bytes takes less time where the factors of its rows come as i16: as pairs, or by
 // the algorithm if that is allowed and likely to be chosen.
-bool gains_by_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd);
+bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd);
 
 // What a plan is for the convolution `computed`; nothing if the algorithm does not apply, or not in those
 // sizes.

@@ -24,14 +24,14 @@ bool lies_in_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   return input.dtype == DType::F32 && input.is_static() && input.layout.is_plain() &&
          is_packable_constant(convolution.operand(1)) && filter.dim(0) % block == 0 &&
-         filter.dim(1) % block == 0 && wants_channel_blocks(convolution, block);
+         filter.dim(1) % block == 0 && prefers_channel_blocks(convolution, block);
 }
 
 std::optional<WinogradCandidate> candidate_of(const Instruction& convolution, const TargetInfo& target,
                                               int64_t weight_bytes) {
-  const Product narrow{ProductKind::Dot2, DType::BF16, DType::BF16, DType::F32};
-  auto direct = ConvolutionGeometry::of(convolution, convolution.type(), narrow, /*by_lines=*/false,
-                                        /*whole_lines=*/false);
+  const MacInstruction narrow{MacKind::Dot2, DType::BF16, DType::BF16, DType::F32};
+  auto direct = ConvolutionGeometry::of(convolution, convolution.type(), narrow, /*by_rows=*/false,
+                                        /*whole_rows=*/false);
   if (!direct) return std::nullopt;
   Type input = in_blocks(convolution.operand(0).type(), target.lanes(32)),
        result = in_blocks(convolution.type(), target.lanes(32));

@@ -10,14 +10,13 @@ namespace {
 
 // Coefficients, lowest first, of the product of (x - p) over all points but number `skip` (-1: none).
 std::vector<double> product_of_roots(const std::vector<double>& points, int skip) {
-  std::vector<double> product{1};
+  std::vector<double> mac{1};
   for (size_t i = 0; i < points.size(); ++i) {
     if (static_cast<int>(i) == skip) continue;
-    product.push_back(0);
-    for (size_t k = product.size(); k-- > 0;)
-      product[k] = (k > 0 ? product[k - 1] : 0) - points[i] * product[k];
+    mac.push_back(0);
+    for (size_t k = mac.size(); k-- > 0;) mac[k] = (k > 0 ? mac[k - 1] : 0) - points[i] * mac[k];
   }
-  return product;
+  return mac;
 }
 
 std::vector<double> finite_points(int count) {

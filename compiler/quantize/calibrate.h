@@ -1,7 +1,7 @@
 // What a model's activations and outputs are on the calibration data.
 #pragma once
 
-#include "compiler/quantize/plan.h"
+#include "compiler/quantize/layer_choices.h"
 
 namespace firn::quantize {
 

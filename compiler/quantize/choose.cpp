@@ -16,7 +16,7 @@ using Rules = std::map<std::string, RangeRule>; // by activation
 class Ranges {
 public:
   // An activation of which these samples have nothing is taken from `all`.
-  Ranges(const Plan& plan, const Statistics& samples, const Statistics& all, ActivationType type)
+  Ranges(const LayerChoices& plan, const Statistics& samples, const Statistics& all, ActivationType type)
       : type_(type) {
     for (const auto& [name, planned] : plan.tensors) {
       const Histogram& histogram = (samples.has(name) ? samples : all).histogram(name);
@@ -24,7 +24,7 @@ public:
         ranges_[name].push_back(choose_range(histogram, rule, levels_of(type)));
     }
   }
-  void apply(Plan& plan, const Rules& rules) const {
+  void apply(LayerChoices& plan, const Rules& rules) const {
     for (auto& [name, planned] : plan.tensors) {
       const std::vector<Range>& ranges = ranges_.at(name);
       planned.rule = rules.at(name);
@@ -39,32 +39,32 @@ private:
   std::map<std::string, std::vector<Range>> ranges_; // by rule
 };
 
-Rules same_rule(const Plan& plan, RangeRule rule) {
+Rules same_rule(const LayerChoices& plan, RangeRule rule) {
   Rules rules;
   for (const auto& [name, planned] : plan.tensors) rules[name] = rule;
   return rules;
 }
 
-std::vector<Precision> precisions(const Plan& plan) {
+std::vector<Precision> precisions(const LayerChoices& plan) {
   std::vector<Precision> list;
-  for (const PlannedLayer& planned : plan.layers) list.push_back(planned.precision);
+  for (const LayerChoice& planned : plan.layers) list.push_back(planned.precision);
   return list;
 }
 
-void set_precisions(Plan& plan, const std::vector<Precision>& list) {
+void set_precisions(LayerChoices& plan, const std::vector<Precision>& list) {
   for (size_t i = 0; i < list.size(); ++i) plan.layers[i].precision = list[i];
 }
 
 // Each layer's error where all others are exact: the switches are off, so that what goes on is exact.
-Plan all_exact(Plan plan) {
-  for (PlannedLayer& planned : plan.layers) planned.precision = Precision::Float;
+LayerChoices all_exact(LayerChoices plan) {
+  for (LayerChoice& planned : plan.layers) planned.precision = Precision::Float;
   return plan;
 }
 
-Expected<std::vector<LocalError>> local_errors(Trial& trial, const Plan& plan,
+Expected<std::vector<LocalError>> local_errors(Trial& trial, const LayerChoices& plan,
                                                const std::vector<Sample>& samples) {
   std::vector<LocalError> errors(plan.layers.size());
-  const Plan exact = all_exact(plan);
+  const LayerChoices exact = all_exact(plan);
   std::vector<Trial::Setting> settings;
   for (const Sample& sample : samples) settings.push_back({&exact, &sample});
   auto ignore = [](size_t, const Tensors&) { return Result(); };
@@ -75,14 +75,14 @@ Expected<std::vector<LocalError>> local_errors(Trial& trial, const Plan& plan,
 // Rules on trial: each sample is run with ranges that are told from the parts of samples that it is not in.
 class Contest {
 public:
-  Contest(Trial& trial, const Plan& plan, const Calibration& calibration, const std::vector<Sample>& samples,
-          const std::vector<Tensors>& exact, ActivationType type)
+  Contest(Trial& trial, const LayerChoices& plan, const Calibration& calibration,
+          const std::vector<Sample>& samples, const std::vector<Tensors>& exact, ActivationType type)
       : trial_(trial), plan_(plan), calibration_(calibration), samples_(samples), exact_(exact) {
     for (size_t part = 0; part < calibration.parts(); ++part)
       ranges_.emplace_back(plan, calibration.without(part), calibration.all(), type);
     // As many as tell rules apart, evenly from all.
-    constexpr size_t kMostSamples = 32;
-    const size_t count = std::min(samples.size(), kMostSamples);
+    constexpr size_t kMaxSamples = 32;
+    const size_t count = std::min(samples.size(), kMaxSamples);
     for (size_t i = 0; i < count; ++i) taken_.push_back(i * samples.size() / count);
   }
 
@@ -106,9 +106,9 @@ public:
   }
 
 private:
-  Result run(const Plan& plan, const Rules& rules, const Executable::Take& take,
+  Result run(const LayerChoices& plan, const Rules& rules, const Executable::Take& take,
              std::vector<LocalError>* errors) {
-    std::vector<Plan> plans(ranges_.size(), plan);
+    std::vector<LayerChoices> plans(ranges_.size(), plan);
     for (size_t part = 0; part < plans.size(); ++part) ranges_[part].apply(plans[part], rules);
     std::vector<Trial::Setting> settings;
     for (size_t sample : taken_)
@@ -117,7 +117,7 @@ private:
   }
 
   Trial& trial_;
-  const Plan& plan_;
+  const LayerChoices& plan_;
   const Calibration& calibration_;
   const std::vector<Sample>& samples_;
   const std::vector<Tensors>& exact_;
@@ -142,7 +142,7 @@ std::vector<float> corrections(const LocalError& error, size_t samples) {
 }
 
 // The squared relative error of the outputs where one layer alone is quantised.
-Expected<double> harm_of(Trial& trial, Plan& plan, size_t layer, Precision precision,
+Expected<double> harm_of(Trial& trial, LayerChoices& plan, size_t layer, Precision precision,
                          const std::vector<Sample>& samples, const std::vector<Tensors>& exact) {
   std::vector<Precision> kept = precisions(plan), alone(kept.size(), Precision::Float);
   alone[layer] = precision;
@@ -159,8 +159,8 @@ Expected<double> harm_of(Trial& trial, Plan& plan, size_t layer, Precision preci
 struct BestRules {
   Rules roomy, any;
 };
-Expected<BestRules> best_by_layer(Contest& contest, const Plan& plan) {
-  std::map<std::string, double> least, least_roomy;
+Expected<BestRules> best_by_layer(Contest& contest, const LayerChoices& plan) {
+  std::map<std::string, double> min, least_roomy;
   BestRules best;
   for (RangeRule rule : kRangeRules) {
     auto errors = contest.local_errors(same_rule(plan, rule));
@@ -178,7 +178,7 @@ Expected<BestRules> best_by_layer(Contest& contest, const Plan& plan) {
         rules[name] = rule;
       }
     };
-    note(least, best.any);
+    note(min, best.any);
     if (rule == RangeRule::QuarterRoom || rule == RangeRule::HalfRoom) note(least_roomy, best.roomy);
   }
   return best;
@@ -186,7 +186,7 @@ Expected<BestRules> best_by_layer(Contest& contest, const Plan& plan) {
 
 } // namespace
 
-Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
+Result choose_ranges(Trial& trial, LayerChoices& plan, const Calibration& calibration,
                      const std::vector<Sample>& samples, const std::vector<Tensors>& exact,
                      ActivationType type) {
   Contest contest(trial, plan, calibration, samples, exact, type);
@@ -220,7 +220,7 @@ Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
   return {};
 }
 
-Expected<double> measure(Trial& trial, const Plan& plan, const std::vector<Sample>& samples,
+Expected<double> measure(Trial& trial, const LayerChoices& plan, const std::vector<Sample>& samples,
                          const std::vector<Tensors>& exact) {
   OutputErrors errors;
   std::vector<Trial::Setting> settings;
@@ -233,9 +233,9 @@ Expected<double> measure(Trial& trial, const Plan& plan, const std::vector<Sampl
   return errors.relative();
 }
 
-Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
+Result meet_budget(Trial& trial, LayerChoices& plan, const std::vector<Sample>& samples,
                    const std::vector<Tensors>& exact, double budget, ActivationType type) {
-  for (PlannedLayer& planned : plan.layers)
+  for (LayerChoice& planned : plan.layers)
     if (planned.layer.reason.empty()) planned.precision = Precision::Narrow;
   auto error = measure(trial, plan, samples, exact);
   if (!error) return error.error();
@@ -267,8 +267,8 @@ Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
                         ? Expected<double>(INFINITY)
                         : harm_of(trial, plan, layer, Precision::Wide, samples, exact);
         if (!wide) return wide.error();
-        constexpr double kMost = 0.1; // of the harm, that 16-bit activations may leave
-        if (*wide < kMost * plan.layers[layer].harm && *wide * static_cast<double>(count) < budget * budget)
+        constexpr double kMax = 0.1; // of the harm, that 16-bit activations may leave
+        if (*wide < kMax * plan.layers[layer].harm && *wide * static_cast<double>(count) < budget * budget)
           instead[layer] = Precision::Wide;
       }
       plan.layers[layer].precision = *instead[layer];
@@ -276,20 +276,20 @@ Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
     return {};
   };
   // The fewest that do.
-  size_t least = 1, most = count;
-  while (least < most) {
-    size_t middle = (least + most) / 2;
+  size_t min = 1, max = count;
+  while (min < max) {
+    size_t middle = (min + max) / 2;
     if (Result taken = take_out(middle); !taken) return taken;
     error = measure(trial, plan, samples, exact);
     if (!error) return error.error();
-    (*error <= budget ? most : least) = *error <= budget ? middle : middle + 1;
+    (*error <= budget ? max : min) = *error <= budget ? middle : middle + 1;
   }
-  if (Result taken = take_out(most); !taken) return taken;
+  if (Result taken = take_out(max); !taken) return taken;
   error = measure(trial, plan, samples, exact);
   if (!error) return error.error();
   // What 16-bit activations leave may add up; then those stay in floats as well.
   if (*error > budget)
-    for (PlannedLayer& planned : plan.layers)
+    for (LayerChoice& planned : plan.layers)
       if (planned.precision == Precision::Wide) planned.precision = Precision::Float;
   return {};
 }

@@ -10,18 +10,18 @@ namespace firn::quantize {
 // for each the rule that leaves the layers that read it the smallest error, whichever leaves the outputs the
 // smallest. And the corrections that make each layer's error zero in the mean, as far as the samples agree on
 // it.
-Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
+Result choose_ranges(Trial& trial, LayerChoices& plan, const Calibration& calibration,
                      const std::vector<Sample>& samples, const std::vector<Tensors>& exact,
                      ActivationType type);
 
 // The relative error of the outputs with the layers at their precisions.
-Expected<double> measure(Trial& trial, const Plan& plan, const std::vector<Sample>& samples,
+Expected<double> measure(Trial& trial, const LayerChoices& plan, const std::vector<Sample>& samples,
                          const std::vector<Tensors>& exact);
 
 // Takes layers out of the narrow ones, the most harmful first, until the budget holds. They keep 8-bit
 // weights and get 16-bit activations where that takes most of the harm away, and stay in floats otherwise.
 // Layers that have a reason to be in floats keep it.
-Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
+Result meet_budget(Trial& trial, LayerChoices& plan, const std::vector<Sample>& samples,
                    const std::vector<Tensors>& exact, double budget, ActivationType type);
 
 } // namespace firn::quantize

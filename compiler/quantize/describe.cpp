@@ -12,7 +12,7 @@ std::string number_text(const char* format, double value) {
   return text;
 }
 
-LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& planned,
+LayerReport describe(const Model& model, const LayerChoices& plan, const LayerChoice& planned,
                      ActivationType activations, bool has_harm) {
   LayerReport row;
   row.name = planned.layer.name;
@@ -36,11 +36,11 @@ LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& p
 
 } // namespace
 
-std::vector<LayerReport> describe_layers(const Model& model, const Plan& plan,
+std::vector<LayerReport> describe_layers(const Model& model, const LayerChoices& plan,
                                          const std::vector<Layer>& left_out, ActivationType activations,
                                          bool has_harm) {
   std::map<int, LayerReport> rows;
-  for (const PlannedLayer& planned : plan.layers)
+  for (const LayerChoice& planned : plan.layers)
     rows[planned.layer.node] = describe(model, plan, planned, activations, has_harm);
   for (const Layer& layer : left_out) {
     LayerReport& row = rows[layer.node];

@@ -1,5 +1,5 @@
 // y = (conv(x) - mean) / sqrt(variance + epsilon) * gamma + beta, as one convolution.
-#include "compiler/quantize/prepare.h"
+#include "compiler/quantize/normalise_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Constants of constants, each node evaluated as a model of its own.
-#include "compiler/quantize/prepare.h"
+#include "compiler/quantize/normalise_model.h"
 
 #include "compiler/graph/evaluate.h"
 
@@ -50,11 +50,11 @@ LiteralRef evaluated(const Model& model, const wire::NodeProto& node) {
   auto results = evaluate(*imported->module, {});
   if (!results || results->size() != 1) return nullptr;
   constexpr size_t kFew = 1024;
-  size_t most = kFew;
+  size_t max = kFew;
   for (const std::string& input : node.input())
-    if (!input.empty()) most += bytes_of(*model.constant(input));
+    if (!input.empty()) max += bytes_of(*model.constant(input));
   const LiteralRef& result = (*results)[0];
-  return result->dtype() == DType::String || bytes_of(*result) > most ? nullptr : result;
+  return result->dtype() == DType::String || bytes_of(*result) > max ? nullptr : result;
 }
 
 } // namespace

@@ -10,12 +10,12 @@
 namespace firn::quantize {
 namespace {
 
-constexpr int kMostPasses = 3;
+constexpr int kMaxPasses = 3;
 constexpr char kSlower[] = "it is not faster in 8 bits",
                kNoneFaster[] = "no layer makes the model faster in 8 bits";
 
 // Layers with weights of equal dims and attributes that are equal.
-std::string kind_of(const Model& model, const PlannedLayer& planned) {
+std::string kind_of(const Model& model, const LayerChoice& planned) {
   const wire::NodeProto& node = model.graph().node(planned.layer.node);
   std::string kind = node.op_type();
   for (const auto& attribute : node.attribute()) kind += " " + attribute.SerializeAsString();
@@ -26,7 +26,7 @@ std::string kind_of(const Model& model, const PlannedLayer& planned) {
 
 using Group = std::vector<size_t>; // numbers of layers
 
-std::vector<Group> groups_of(const Model& model, const Plan& plan) {
+std::vector<Group> groups_of(const Model& model, const LayerChoices& plan) {
   std::vector<Group> groups;
   std::map<std::string, size_t> known;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
@@ -38,13 +38,13 @@ std::vector<Group> groups_of(const Model& model, const Plan& plan) {
   return groups;
 }
 
-Plan with(const Plan& plan, const Group& group, Precision precision) {
-  Plan changed = plan;
+LayerChoices with(const LayerChoices& plan, const Group& group, Precision precision) {
+  LayerChoices changed = plan;
   for (size_t layer : group) changed.layers[layer].precision = precision;
   return changed;
 }
 
-void leave_out(Plan& plan, const Group& group, const char* reason) {
+void leave_out(LayerChoices& plan, const Group& group, const char* reason) {
   for (size_t layer : group) {
     plan.layers[layer].precision = Precision::Float;
     plan.layers[layer].layer.reason = reason;
@@ -53,19 +53,19 @@ void leave_out(Plan& plan, const Group& group, const char* reason) {
 
 } // namespace
 
-Expected<double> Predictor::cycles(const Plan& plan) const {
+Expected<double> Predictor::cycles(const LayerChoices& plan) const {
   if (Result written = quantized_model(model_, plan).write(path_); !written) return written.error();
   auto executable = engine_(path_);
   if (!executable) return executable.error();
   return (*executable)->predicted_cycles(sample_);
 }
 
-Result leave_out_slow(const Predictor& predictor, const Model& model, Plan& plan) {
+Result leave_out_slow(const Predictor& predictor, const Model& model, LayerChoices& plan) {
   std::vector<Group> groups = groups_of(model, plan);
   auto cycles = predictor.cycles(plan);
   if (!cycles) return cycles.error();
   bool changes = true;
-  for (int pass = 0; changes && pass < kMostPasses; ++pass) {
+  for (int pass = 0; changes && pass < kMaxPasses; ++pass) {
     changes = false;
     for (const Group& group : groups) {
       if (plan.layers[group[0]].precision == Precision::Float) continue;

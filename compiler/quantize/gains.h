@@ -1,7 +1,7 @@
 // Which layers gain time from 8 bits.
 #pragma once
 
-#include "compiler/quantize/plan.h"
+#include "compiler/quantize/layer_choices.h"
 
 namespace firn::quantize {
 
@@ -11,7 +11,7 @@ public:
   // `path`: where models are written that are asked about.
   Predictor(const Model& model, const Sample& sample, const Engine& engine, std::string path)
       : model_(model), sample_(sample), engine_(engine), path_(std::move(path)) {}
-  Expected<double> cycles(const Plan& plan) const;
+  Expected<double> cycles(const LayerChoices& plan) const;
 
 private:
   const Model& model_;
@@ -22,6 +22,6 @@ private:
 
 // Takes layers out of the quantised ones, with the reason, that make a run no faster. Layers that are alike
 // stay or go together; every layer that was asked about gets its gain.
-Result leave_out_slow(const Predictor& predictor, const Model& model, Plan& plan);
+Result leave_out_slow(const Predictor& predictor, const Model& model, LayerChoices& plan);
 
 } // namespace firn::quantize

@@ -2,8 +2,8 @@
 // reads each value of the top-level graph.
 #pragma once
 
-#include "compiler/frontend/onnx/load.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/wire/load.h"
 
 #include <map>
 #include <set>

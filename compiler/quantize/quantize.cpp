@@ -4,7 +4,7 @@
 #include "compiler/quantize/choose.h"
 #include "compiler/quantize/describe.h"
 #include "compiler/quantize/gains.h"
-#include "compiler/quantize/prepare.h"
+#include "compiler/quantize/normalise_model.h"
 #include "compiler/quantize/smooth.h"
 #include "compiler/quantize/weights.h"
 #include "compiler/quantize/write.h"
@@ -88,10 +88,10 @@ Result check_inputs_vary(const Model& model, const std::vector<Layer>& layers, c
   return {};
 }
 
-Plan make_plan(const Model& model, const std::vector<Layer>& layers) {
-  Plan plan;
+LayerChoices make_plan(const Model& model, const std::vector<Layer>& layers) {
+  LayerChoices plan;
   for (const Layer& layer : layers) {
-    PlannedLayer planned;
+    LayerChoice planned;
     planned.layer = layer;
     for (int number : layer.activations) {
       planned.activations.push_back(operand(model, layer, number));
@@ -136,7 +136,7 @@ Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, 
 
 // A plan of all layers that can be quantised, with its trial, and the others.
 struct Chosen {
-  Plan plan;
+  LayerChoices plan;
   Trial trial;
   std::vector<Layer> left_out;
 };
@@ -153,7 +153,7 @@ Expected<Chosen> choose_all(const Calibrated& calibrated, const std::vector<Samp
       std::any_of(taken.begin(), taken.end(), [](const Layer& layer) { return !layer.activations.empty(); });
   if (!computes) return nothing_to_quantise(left_out);
   progress("choosing ranges for " + std::to_string(taken.size()) + " layers");
-  Plan plan = make_plan(calibrated.model, taken);
+  LayerChoices plan = make_plan(calibrated.model, taken);
   auto trial = Trial::make(calibrated.model, plan, engine, folder + "/trial.onnx");
   if (!trial) return trial.error();
   const Calibration& calibration = calibrated.calibration;
@@ -174,7 +174,7 @@ struct Quantised {
   double cycles = 0;
 };
 
-Expected<Quantised> check(const Model& model, const Plan& plan, const std::vector<Sample>& samples,
+Expected<Quantised> check(const Model& model, const LayerChoices& plan, const std::vector<Sample>& samples,
                           const std::vector<Tensors>& exact, const Engine& engine, const std::string& path) {
   Quantised quantised{quantized_model(model, plan), {}, 0};
   if (Result written = quantised.model.write(path); !written) return written.error();
@@ -198,7 +198,7 @@ Expected<Quantised> check(const Model& model, const Plan& plan, const std::vecto
 Expected<Quantised> finish(const Model& model, Chosen& chosen, const std::vector<Sample>& samples,
                            const std::vector<Tensors>& exact, const Options& options, const Engine& engine,
                            const std::string& folder, const Progress& progress) {
-  constexpr int kMostAttempts = 6;
+  constexpr int kMaxAttempts = 6;
   double target = options.budget.value_or(0);
   for (int attempt = 1;; ++attempt) {
     if (options.budget) {
@@ -208,7 +208,7 @@ Expected<Quantised> finish(const Model& model, Chosen& chosen, const std::vector
     }
     progress("checking the quantised model");
     auto quantised = check(model, chosen.plan, samples, exact, engine, folder + "/quantized.onnx");
-    if (!quantised || !options.budget || attempt == kMostAttempts) return quantised;
+    if (!quantised || !options.budget || attempt == kMaxAttempts) return quantised;
     double error = quantised->errors.relative();
     if (error <= *options.budget) return quantised;
     target *= 0.9 * *options.budget / error;
@@ -249,9 +249,9 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   if (Result written = quantised->model.write(output_path); !written) return written.error();
   report.error = quantised->errors.relative();
   report.worst_output = quantised->errors.worst();
-  const std::vector<PlannedLayer>& layers = chosen->plan.layers;
+  const std::vector<LayerChoice>& layers = chosen->plan.layers;
   bool has_harm =
-      std::any_of(layers.begin(), layers.end(), [](const PlannedLayer& planned) { return planned.harm > 0; });
+      std::any_of(layers.begin(), layers.end(), [](const LayerChoice& planned) { return planned.harm > 0; });
   report.layers =
       describe_layers(calibrated->model, chosen->plan, chosen->left_out, options.activations, has_harm);
   report.quantized_bytes = quantised->model.constant_bytes();

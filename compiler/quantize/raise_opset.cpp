@@ -1,5 +1,5 @@
 // From opset 9 to 12 up to 13: what changed between is written as the new version wants it.
-#include "compiler/quantize/prepare.h"
+#include "compiler/quantize/normalise_model.h"
 
 #include <algorithm>
 #include <array>

@@ -24,8 +24,8 @@ Range percentile(const Histogram& histogram, double share) {
     }
     return bin;
   };
-  range.low = std::clamp(histogram.low + width * cut(0, 1), histogram.least, 0.0);
-  range.high = std::clamp(histogram.low + width * (cut(Histogram::kBins - 1, -1) + 1), 0.0, histogram.most);
+  range.low = std::clamp(histogram.low + width * cut(0, 1), histogram.min, 0.0);
+  range.high = std::clamp(histogram.low + width * (cut(Histogram::kBins - 1, -1) + 1), 0.0, histogram.max);
   return range;
 }
 
@@ -66,18 +66,18 @@ private:
 // The least expected squared error: a step's variance within, the distance to the end outside.
 Range least_squares(const Histogram& histogram, int levels) {
   const Outside outside(histogram);
-  Range best{histogram.least, histogram.most};
-  double least = DBL_MAX;
+  Range best{histogram.min, histogram.max};
+  double min = DBL_MAX;
   // Both ends of a range with two sides move by themselves.
   constexpr int kSteps = 40;
-  int low_steps = histogram.least < 0 ? kSteps : 1, high_steps = histogram.most > 0 ? kSteps : 1;
+  int low_steps = histogram.min < 0 ? kSteps : 1, high_steps = histogram.max > 0 ? kSteps : 1;
   for (int i = 0; i < low_steps; ++i)
     for (int j = 0; j < high_steps; ++j) {
-      Range range{histogram.least * (kSteps - i) / kSteps, histogram.most * (kSteps - j) / kSteps};
+      Range range{histogram.min * (kSteps - i) / kSteps, histogram.max * (kSteps - j) / kSteps};
       double step = (range.high - range.low) / (levels - 1);
       double error =
           outside.count() * step * step / 12 + outside.below(range.low) + outside.above(range.high);
-      if (error < least) least = error, best = range;
+      if (error < min) min = error, best = range;
     }
   return best;
 }
@@ -121,16 +121,16 @@ Range entropy(const Histogram& histogram, int levels) {
   double width = (histogram.high - histogram.low) / Histogram::kBins;
   int zero = static_cast<int>(std::clamp(-histogram.low / width, 0.0, Histogram::kBins - 1.0));
   int reach = std::max(zero, Histogram::kBins - 1 - zero);
-  Range best{histogram.least, histogram.most};
-  double least = DBL_MAX;
+  Range best{histogram.min, histogram.max};
+  double min = DBL_MAX;
   constexpr int kStep = 32;
   for (int extent = std::min(reach, levels / 2); extent <= reach + kStep; extent += kStep) {
     int first = std::max(0, zero - extent), last = std::min(Histogram::kBins - 1, zero + extent);
     double far = divergence(histogram, first, last, std::min(levels, last - first + 1));
-    if (far >= least) continue;
-    least = far;
-    best = {std::clamp(histogram.low + width * first, histogram.least, 0.0),
-            std::clamp(histogram.low + width * (last + 1), 0.0, histogram.most)};
+    if (far >= min) continue;
+    min = far;
+    best = {std::clamp(histogram.low + width * first, histogram.min, 0.0),
+            std::clamp(histogram.low + width * (last + 1), 0.0, histogram.max)};
   }
   return best;
 }
@@ -150,7 +150,7 @@ const char* rule_name(RangeRule rule) {
 }
 
 Range choose_range(const Histogram& histogram, RangeRule rule, int levels) {
-  Range all{histogram.least, histogram.most};
+  Range all{histogram.min, histogram.max};
   if (!(all.low < all.high)) return all;
   switch (rule) {
   case RangeRule::MinMax: return all;

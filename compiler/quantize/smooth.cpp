@@ -133,9 +133,9 @@ private:
     }
     if (count == 0) return list;
     double mean = std::exp(logarithms / static_cast<double>(count));
-    constexpr double kMost = 256;
+    constexpr double kMax = 256;
     for (size_t c = 0; c < list.size(); ++c)
-      if (reach_[c] != 0 && meets_[c] != 0) list[c] = std::clamp(list[c] / mean, 1 / kMost, kMost);
+      if (reach_[c] != 0 && meets_[c] != 0) list[c] = std::clamp(list[c] / mean, 1 / kMax, kMax);
     return list;
   }
 
@@ -176,8 +176,8 @@ int smooth_activations(Model& model, const std::vector<Layer>& layers, const Sta
     double without = INFINITY;
     Candidate best = Chooser(model, *rescale, channels).best(without);
     // A product that is added has to be worth it.
-    const double most = rescale->is_free() ? 0.95 : 0.5;
-    if (!(best.error < most * without)) continue;
+    const double max = rescale->is_free() ? 0.95 : 0.5;
+    if (!(best.error < max * without)) continue;
     rescale->apply(model, {best.factors.begin(), best.factors.end()});
     ++count;
   }

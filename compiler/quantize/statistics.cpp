@@ -58,8 +58,8 @@ Statistics Statistics::merged(const std::vector<const Statistics*>& parts) {
       auto [entry, is_new] = whole.histograms_.emplace(name, histogram);
       if (is_new) continue;
       Histogram& sum = entry->second;
-      sum.least = std::min(sum.least, histogram.least);
-      sum.most = std::max(sum.most, histogram.most);
+      sum.min = std::min(sum.min, histogram.min);
+      sum.max = std::max(sum.max, histogram.max);
       sum.zeros += histogram.zeros;
       for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += histogram.counts[i];
     }
@@ -126,7 +126,7 @@ void Statistics::add_histogram(const Tensors& tensors, const Statistics& whole) 
       const Bounds& all = whole.bounds_.at(name);
       histogram.counts.assign(Histogram::kBins, 0);
       histogram.low = std::min(0.0F, all.low), histogram.high = std::max(0.0F, all.high);
-      histogram.least = std::min(0.0F, bounds.low), histogram.most = std::max(0.0F, bounds.high);
+      histogram.min = std::min(0.0F, bounds.low), histogram.max = std::max(0.0F, bounds.high);
     }
     double width = histogram.high - histogram.low;
     auto scale = static_cast<float>(width > 0 ? Histogram::kBins / width : 0);

@@ -14,7 +14,7 @@ namespace firn::quantize {
 struct Histogram {
   static constexpr int kBins = 2048;
   double low = 0, high = 0;    // of the bins, 0 included
-  double least = 0, most = 0;  // of the values, 0 included
+  double min = 0, max = 0;     // of the values, 0 included
   int64_t zeros = 0;           // values that are 0, which every quantisation keeps
   std::vector<int64_t> counts; // of the others
   double center(int bin) const { return low + (high - low) * (bin + 0.5) / kBins; }

@@ -87,7 +87,7 @@ std::string Trial::fake_quantized(Model& model, size_t layer, const std::string&
 }
 
 // Adds the correction and the outputs that LocalError has; the corrected value.
-std::string Trial::measured(Model& model, const PlannedLayer& planned, size_t number,
+std::string Trial::measured(Model& model, const LayerChoice& planned, size_t number,
                             const std::string& quantized, const std::string& exact,
                             std::vector<wire::NodeProto>& nodes) {
   Builder build(model, nodes);
@@ -120,9 +120,9 @@ std::string Trial::measured(Model& model, const PlannedLayer& planned, size_t nu
   return corrected;
 }
 
-void Trial::rewrite_layer(Model& model, const Plan& plan, size_t number,
+void Trial::rewrite_layer(Model& model, const LayerChoices& plan, size_t number,
                           std::vector<wire::NodeProto>& nodes) {
-  const PlannedLayer& planned = plan.layers[number];
+  const LayerChoice& planned = plan.layers[number];
   wire::NodeProto exact = model.graph().node(planned.layer.node), quantized = exact;
   std::string result = exact.output(0);
   for (int input : planned.layer.activations)
@@ -140,7 +140,7 @@ void Trial::rewrite_layer(Model& model, const Plan& plan, size_t number,
   build.add("Where", {build.slice(kSwitches, at, at + 1), corrected, exact.output(0)}, result);
 }
 
-Expected<Trial> Trial::make(const Model& model, const Plan& plan, const Engine& engine,
+Expected<Trial> Trial::make(const Model& model, const LayerChoices& plan, const Engine& engine,
                             const std::string& path) {
   Trial trial;
   Model edited(model);
@@ -173,7 +173,7 @@ Expected<Trial> Trial::make(const Model& model, const Plan& plan, const Engine& 
   return trial;
 }
 
-Tensors Trial::values_of(const Plan& plan) const {
+Tensors Trial::values_of(const LayerChoices& plan) const {
   std::vector<float> grids, corrections(static_cast<size_t>(corrections_), 0);
   for (const Slot& slot : slots_) {
     Precision precision = plan.layers[slot.layer].precision;

@@ -3,7 +3,7 @@
 // choice is measured without compiling again.
 #pragma once
 
-#include "compiler/quantize/plan.h"
+#include "compiler/quantize/layer_choices.h"
 
 namespace firn::quantize {
 
@@ -18,12 +18,12 @@ struct LocalError {
 class Trial {
 public:
   // Writes the model to `path` and compiles it.
-  static Expected<Trial> make(const Model& model, const Plan& plan, const Engine& engine,
+  static Expected<Trial> make(const Model& model, const LayerChoices& plan, const Engine& engine,
                               const std::string& path);
 
   // A run with each layer at its precision in the plan.
   struct Setting {
-    const Plan* plan;
+    const LayerChoices* plan;
     const Sample* sample;
   };
   // `local` (of as many as there are layers) gets what the runs add.
@@ -35,12 +35,13 @@ private:
     size_t layer;
     std::string tensor;
   };
-  void rewrite_layer(Model& model, const Plan& plan, size_t number, std::vector<wire::NodeProto>& nodes);
+  void rewrite_layer(Model& model, const LayerChoices& plan, size_t number,
+                     std::vector<wire::NodeProto>& nodes);
   std::string fake_quantized(Model& model, size_t layer, const std::string& tensor,
                              std::vector<wire::NodeProto>& nodes);
-  std::string measured(Model& model, const PlannedLayer& planned, size_t number, const std::string& quantized,
+  std::string measured(Model& model, const LayerChoice& planned, size_t number, const std::string& quantized,
                        const std::string& exact, std::vector<wire::NodeProto>& nodes);
-  Tensors values_of(const Plan& plan) const;
+  Tensors values_of(const LayerChoices& plan) const;
   void add_local_errors(const Tensors& outputs, std::vector<LocalError>& errors) const;
   std::vector<Slot> slots_;
   std::vector<int64_t> correction_offsets_; // by layer

@@ -9,7 +9,7 @@ namespace firn::quantize {
 namespace {
 
 constexpr int kHighest = 127;
-constexpr float kLeastScale = FLT_MIN * (1 << 24); // whose product with an activation's is a normal number
+constexpr float kMinScale = FLT_MIN * (1 << 24); // whose product with an activation's is a normal number
 
 struct Channels {
   int64_t outer = 1, count = 1, inner = 1;
@@ -34,13 +34,13 @@ public:
       : data_(data), by_(by), channel_(channel) {}
 
   // `least` bounds it from below: a channel of almost nothing needs no fine steps, and its bias has to fit.
-  float best(float least) const {
+  float best(float min) const {
     float largest = maximum();
-    if (largest == 0) return least;
+    if (largest == 0) return min;
     float best = largest / kHighest;
     double lowest = DBL_MAX;
     for (int percent = 100; percent >= 60; percent -= 4) {
-      float scale = std::max(largest * static_cast<float>(percent) / 100 / kHighest, least);
+      float scale = std::max(largest * static_cast<float>(percent) / 100 / kHighest, min);
       double error = squared_error(scale);
       if (error < lowest) lowest = error, best = scale;
     }
@@ -80,7 +80,7 @@ std::string hindrance_of(const Literal& weight) {
     if (!std::isfinite(value)) return "its weights are not all finite";
     largest = std::max(largest, std::fabs(value));
   }
-  bool is_lost = largest > 0 && largest < kLeastScale * kHighest;
+  bool is_lost = largest > 0 && largest < kMinScale * kHighest;
   return is_lost ? "its weights are too small for a scale of f32" : "";
 }
 
@@ -92,9 +92,9 @@ QuantizedWeight quantize_weight(const Literal& weight, int axis) {
                                           axis < 0 ? std::vector<int64_t>() : std::vector<int64_t>{by.count});
   float largest = 0;
   for (float value : data) largest = std::max(largest, std::fabs(value));
-  const float least = std::max(std::ldexp(largest, -20) / kHighest, kLeastScale);
+  const float min = std::max(std::ldexp(largest, -20) / kHighest, kMinScale);
   for (int64_t c = 0; c < by.count; ++c) {
-    float scale = ChannelScale(data, by, c).best(least);
+    float scale = ChannelScale(data, by, c).best(min);
     scales->mutable_data<float>()[static_cast<size_t>(c)] = scale;
     for (int64_t o = 0; o < by.outer; ++o)
       for (int64_t i = 0; i < by.inner; ++i) {

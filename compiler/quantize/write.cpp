@@ -12,10 +12,10 @@ constexpr char kContribDomain[] = "com.microsoft";
 
 class Writer {
 public:
-  Writer(const Model& model, const Plan& plan) : original_(model), plan_(plan), edited_(model) {}
+  Writer(const Model& model, const LayerChoices& plan) : original_(model), plan_(plan), edited_(model) {}
 
   Model run() {
-    for (const PlannedLayer& planned : plan_.layers)
+    for (const LayerChoice& planned : plan_.layers)
       if (planned.precision != Precision::Float) {
         for (int input : planned.layer.activations)
           want(operand(original_, planned.layer, input), planned.precision);
@@ -111,7 +111,7 @@ private:
     nodes_.push_back(std::move(node));
   }
 
-  void add_layer(const PlannedLayer& planned, wire::NodeProto node) {
+  void add_layer(const LayerChoice& planned, wire::NodeProto node) {
     const Layer& layer = planned.layer;
     std::string x = node.input(layer.activations[0]);
     for (int input : layer.activations)
@@ -128,7 +128,7 @@ private:
   }
 
   // Rows of integers times the scales of these rows.
-  void add_lookup(const PlannedLayer& planned, wire::NodeProto node) {
+  void add_lookup(const LayerChoice& planned, wire::NodeProto node) {
     const std::string table = node.input(0), result = node.output(0);
     auto name = [&](const char* what) { return edited_.fresh_name(result + what); };
     wire::NodeProto scales = node;
@@ -162,7 +162,7 @@ private:
 
   // The bias and its correction as multiples of the product's step, as integer kernels add them. It stays a
   // float where it does not fit, or where its layer's scale is no vector for it.
-  void add_bias(const PlannedLayer& planned, const Grid& x, wire::NodeProto& node) {
+  void add_bias(const LayerChoice& planned, const Grid& x, wire::NodeProto& node) {
     const Layer& layer = planned.layer;
     if (layer.channels == 0 || (layer.bias < 0 && planned.correction.empty()) || is_operator(node, "MatMul"))
       return;
@@ -180,8 +180,8 @@ private:
       auto weight_scales = planned.weight->scales->data<float>();
       float scale = x.scale * weight_scales[weight_scales.size() == 1 ? 0 : c];
       double steps = std::nearbyint(static_cast<double>(bias[c]) / scale);
-      constexpr double kMost = 1 << 30; // leaves room for the products
-      fits &= scale > 0 && std::fabs(steps) <= kMost;
+      constexpr double kMax = 1 << 30; // leaves room for the products
+      fits &= scale > 0 && std::fabs(steps) <= kMax;
       scales->mutable_data<float>()[c] = scale;
       integers->mutable_data<int32_t>()[c] = fits ? static_cast<int32_t>(steps) : 0;
     }
@@ -200,7 +200,7 @@ private:
   }
 
   // The correction of a product that has no bias of its own.
-  void add_sum(const PlannedLayer& planned) {
+  void add_sum(const LayerChoice& planned) {
     std::string result = nodes_.back().output(0), product = edited_.fresh_name(result + "_product");
     nodes_.back().set_output(0, product);
     std::string sum = edited_.add_constant(
@@ -209,10 +209,10 @@ private:
   }
 
   const Model& original_;
-  const Plan& plan_;
+  const LayerChoices& plan_;
   Model edited_;
   std::vector<wire::NodeProto> nodes_;
-  std::map<int, const PlannedLayer*> layers_; // by node
+  std::map<int, const LayerChoice*> layers_; // by node
   std::map<std::string, std::map<Precision, Grid>> wanted_;
   std::set<int> moved_; // nodes that move quantised values
   std::map<Key, std::string> dequantized_;
@@ -221,7 +221,7 @@ private:
 
 } // namespace
 
-Model quantized_model(const Model& model, const Plan& plan) {
+Model quantized_model(const Model& model, const LayerChoices& plan) {
   return Writer(model, plan).run();
 }
 

@@ -9,7 +9,7 @@ namespace {
 // Products of what is left with quotients stay within 64 bits below these.
 constexpr int64_t kLargest = int64_t{1} << 40;
 constexpr int64_t kLargestQuotient = int64_t{1} << 20;
-constexpr int kMostTerms = 8; // of a quotient
+constexpr int kMaxTerms = 8; // of a quotient
 
 bool is_large(int64_t value, int64_t limit) {
   return value > limit || value < -limit;
@@ -48,7 +48,7 @@ IntExpr::Term leading(const IntExpr& expression) {
 std::optional<IntExpr> exact_quotient(const IntExpr& whole, const IntExpr& part) {
   if (is_large(part) || part == IntExpr(0)) return std::nullopt;
   IntExpr quotient = 0, rest = whole;
-  for (int i = 0; i < kMostTerms && rest != IntExpr(0); ++i) {
+  for (int i = 0; i < kMaxTerms && rest != IntExpr(0); ++i) {
     if (is_large(rest)) return std::nullopt;
     auto step = term_quotient(leading(rest), leading(part));
     if (!step) return std::nullopt;

@@ -115,14 +115,14 @@ private:
   // Bounds of a sum of products with terms of both signs, such as batch*width - batch: exact for products of
   // factors that are nowhere negative, of which an interval for every term is not.
   std::optional<Interval> of_expanded(const IntExpr& expression) {
-    constexpr size_t most_terms = 16, most_atoms = 6;
+    constexpr size_t max_terms = 16, max_atoms = 6;
     std::vector<AtomRef> atoms;
     std::vector<Interval> ranges;
     Expansion sum;
-    if (expression.terms().size() > most_terms) return std::nullopt;
+    if (expression.terms().size() > max_terms) return std::nullopt;
     for (const IntExpr::Term& term : expression.terms()) {
       std::vector<size_t> numbers;
-      if (term.atoms.size() > most_atoms) return std::nullopt;
+      if (term.atoms.size() > max_atoms) return std::nullopt;
       for (const AtomRef& atom : term.atoms) {
         auto same = std::find_if(atoms.begin(), atoms.end(),
                                  [&](const AtomRef& other) { return compare(*atom, *other) == 0; });
@@ -186,8 +186,8 @@ int64_t lowest_with(const IntExpr& rest, int64_t factor, const IntAtom& atom, in
     return -kInfinity;
   // x / d - (d - 1) / d <= x floordiv d <= x / d
   int64_t divisor = atom.rhs->value();
-  IntExpr least = factor < 0 ? *atom.lhs : *atom.lhs - (divisor - 1);
-  int64_t product = lowest(rest * divisor + least * factor, depth);
+  IntExpr min = factor < 0 ? *atom.lhs : *atom.lhs - (divisor - 1);
+  int64_t product = lowest(rest * divisor + min * factor, depth);
   return product <= -kInfinity ? product : -floor_divide(-product, divisor);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using int_form::floor_divide;
 using int_form::floor_remainder;
 
-constexpr int64_t kMostValues = 4096;
+constexpr int64_t kMaxValues = 4096;
 constexpr int64_t kLargest = int64_t{1} << 60;
 
 // An expression as steps of a program over the values of its symbols.
@@ -117,7 +117,7 @@ std::optional<Repetition> repetition_of(const IntAtom& atom) {
   auto inner = repetition_of(*atom.lhs);
   if (!inner) return std::nullopt;
   int64_t divisor = atom.rhs->value(), times = divisor / std::gcd(inner->growth, divisor);
-  if (times > kMostValues / inner->period || std::abs(inner->growth) > kLargest / times) return std::nullopt;
+  if (times > kMaxValues / inner->period || std::abs(inner->growth) > kLargest / times) return std::nullopt;
   int64_t growth = atom.kind == IntAtom::Kind::Mod ? 0 : inner->growth * times / divisor;
   return Repetition{inner->period * times, growth};
 }
@@ -129,7 +129,7 @@ std::optional<Repetition> repetition_of(const IntExpr& expression) {
     auto part = term.atoms.size() == 1 ? repetition_of(*term.atoms[0]) : std::nullopt;
     if (!part) return std::nullopt;
     int64_t period = std::lcm(sum.period, part->period);
-    if (period > kMostValues) return std::nullopt;
+    if (period > kMaxValues) return std::nullopt;
     __int128 growth = __int128(sum.growth) * (period / sum.period) +
                       __int128(term.coefficient) * part->growth * (period / part->period);
     if (growth > kLargest || growth < -kLargest) return std::nullopt;
@@ -172,7 +172,7 @@ bool have_few_values(const std::vector<SymbolRef>& symbols) {
   for (const SymbolRef& symbol : symbols) {
     if (symbol->upper >= int_form::kLimit || symbol->lower <= -int_form::kLimit) return false;
     int64_t width = symbol->upper - symbol->lower + 1;
-    if (width < 1 || width > kMostValues / count) return false;
+    if (width < 1 || width > kMaxValues / count) return false;
     count *= width;
   }
   return true;

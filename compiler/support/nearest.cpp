@@ -49,12 +49,12 @@ std::optional<size_t> edits_between(std::string_view word, std::string_view cand
 std::string nearest_words(std::string_view word, const std::vector<std::string>& known) {
   if (word.size() > kLongest) return "";
   std::vector<std::string> nearest;
-  size_t least = SIZE_MAX;
+  size_t min = SIZE_MAX;
   for (const std::string& candidate : known) {
     auto edits = edits_between(word, candidate);
-    if (!edits || *edits > least) continue;
-    if (*edits < least) nearest.clear();
-    least = *edits;
+    if (!edits || *edits > min) continue;
+    if (*edits < min) nearest.clear();
+    min = *edits;
     nearest.push_back(candidate);
   }
   nearest.resize(std::min(nearest.size(), kMaxWords));

@@ -156,9 +156,9 @@ private:
   }
 
   void check(const Packing& packing, const PackedBox& box) {
-    size_t least = packing.transform ? 2 : 1;
-    if (box.dims.size() < least || box.bounds.size() > PackedBox::kMaxBounds ||
-        static_cast<size_t>(box.item_dims) + least > box.dims.size())
+    size_t min = packing.transform ? 2 : 1;
+    if (box.dims.size() < min || box.bounds.size() > PackedBox::kMaxBounds ||
+        static_cast<size_t>(box.item_dims) + min > box.dims.size())
       scan_.fail("a box of other dims than packings have");
     double elements = 1, last = static_cast<double>(box.packed);
     for (const PackedDim& dim : box.dims) {
@@ -207,14 +207,14 @@ private:
       }
       return 0;
     }
-    double most = -1e300;
+    double max = -1e300;
     for (int64_t i = 0; i < (is_bounded(box, dim) ? box.dims[dim].extent : 1); ++i) {
       at[dim] = i;
       double step = static_cast<double>(i) * static_cast<double>(box.dims[dim].source);
-      most = std::max(most, step + furthest(box, dim + 1, at));
+      max = std::max(max, step + furthest(box, dim + 1, at));
     }
     at[dim] = 0;
-    return most;
+    return max;
   }
 
   TextScanner scan_;

@@ -13,7 +13,7 @@ namespace firn {
 
 namespace {
 
-constexpr int kMostSteps = 20000, kDeepest = 200, kMostRepeats = 1000;
+constexpr int kMaxSteps = 20000, kDeepest = 200, kMaxRepeats = 1000;
 
 // A part of a pattern.
 struct Node {
@@ -21,7 +21,7 @@ struct Node {
   Kind kind = Kind::Empty;
   CharacterSet characters;
   Assertion assertion = Assertion::TextBegin;
-  int least = 0, most = 0; // Repeat; most -1: without end
+  int min = 0, max = 0; // Repeat; most -1: without end
   std::vector<std::unique_ptr<Node>> parts;
 };
 using Part = std::unique_ptr<Node>;
@@ -99,20 +99,20 @@ private:
   // The operators of repetition behind a part.
   Part repeated(Part part) {
     for (int times = 0; more(); ++times) {
-      int least = 0, most = -1;
+      int min = 0, max = -1;
       if (accept("*")) {
       } else if (accept("+")) {
-        least = 1;
+        min = 1;
       } else if (accept("?")) {
-        most = 1;
-      } else if (!counts(least, most)) {
+        max = 1;
+      } else if (!counts(min, max)) {
         break;
       }
       if (times > 0) return fail("two operators of repetition, one behind the other");
       accept("?"); // which match is preferred does not matter
       Part repeat = make(Node::Kind::Repeat);
-      repeat->least = least;
-      repeat->most = most;
+      repeat->min = min;
+      repeat->max = max;
       repeat->parts.push_back(std::move(part));
       part = std::move(repeat);
     }
@@ -120,23 +120,23 @@ private:
   }
 
   // "{2}", "{2,}", "{2,5}"; other braces are characters.
-  bool counts(int& least, int& most) {
+  bool counts(int& min, int& max) {
     size_t at = at_;
     auto number = [&](int& value) {
       size_t begin = at;
       for (value = 0; at < text_.size() && text_[at] >= '0' && text_[at] <= '9'; ++at)
-        value = std::min(value * 10 + (text_[at] - '0'), kMostRepeats + 1);
+        value = std::min(value * 10 + (text_[at] - '0'), kMaxRepeats + 1);
       return at > begin;
     };
-    if (at >= text_.size() || text_[at++] != '{' || !number(least)) return false;
-    most = least;
+    if (at >= text_.size() || text_[at++] != '{' || !number(min)) return false;
+    max = min;
     if (at < text_.size() && text_[at] == ',') {
       ++at;
-      if (!number(most)) most = -1;
+      if (!number(max)) max = -1;
     }
     if (at >= text_.size() || text_[at++] != '}') return false;
-    if (least > kMostRepeats || most > kMostRepeats || (most >= 0 && most < least))
-      return fail("a repetition wants rising numbers up to " + std::to_string(kMostRepeats)), false;
+    if (min > kMaxRepeats || max > kMaxRepeats || (max >= 0 && max < min))
+      return fail("a repetition wants rising numbers up to " + std::to_string(kMaxRepeats)), false;
     at_ = at;
     return true;
   }
@@ -229,10 +229,10 @@ private:
     return *character;
   }
 
-  uint32_t number(int base, size_t most) {
+  uint32_t number(int base, size_t max) {
     uint32_t value = 0;
     size_t begin = at_;
-    for (; more() && at_ - begin < most; ++at_) {
+    for (; more() && at_ - begin < max; ++at_) {
       char c = text_[at_];
       int digit = c >= '0' && c <= '9'                 ? c - '0'
                   : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
@@ -330,7 +330,7 @@ class Writer {
 public:
   explicit Writer(Regex& regex) : regex_(regex) {}
   // Parts that are empty take time alone.
-  bool is_full() const { return regex_.steps.size() > kMostSteps || visits_ > 10 * kMostSteps; }
+  bool is_full() const { return regex_.steps.size() > kMaxSteps || visits_ > 10 * kMaxSteps; }
 
   int step(RegexStep step) {
     if (!is_full()) regex_.steps.push_back(std::move(step));
@@ -361,7 +361,7 @@ public:
 private:
   int write_repeat(const Node& node, int next) {
     const Node& part = *node.parts[0];
-    if (node.most < 0) {
+    if (node.max < 0) {
       int loop = either(-1, next);
       int body = write(part, loop);
       if (is_full()) return next;
@@ -369,8 +369,8 @@ private:
       next = loop;
     }
     int behind = next;
-    for (int i = node.least; i < node.most && !is_full(); ++i) next = either(write(part, next), behind);
-    for (int i = 0; i < node.least && !is_full(); ++i) next = write(part, next);
+    for (int i = node.min; i < node.max && !is_full(); ++i) next = either(write(part, next), behind);
+    for (int i = 0; i < node.min && !is_full(); ++i) next = write(part, next);
     return next;
   }
 
@@ -388,7 +388,7 @@ Expected<Regex> parse_regex(std::string_view pattern) {
   int accept = writer.step({});
   regex.start = writer.write(**parsed, accept);
   if (writer.is_full())
-    return unsupported_error("it takes more than " + std::to_string(kMostSteps) + " steps");
+    return unsupported_error("it takes more than " + std::to_string(kMaxSteps) + " steps");
   return regex;
 }
 

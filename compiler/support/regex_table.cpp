@@ -10,8 +10,8 @@ namespace firn {
 
 namespace {
 
-constexpr size_t kMostStates = 8192, kMostTableBytes = size_t{1} << 20;
-constexpr int64_t kMostWork = 200'000'000; // places looked at
+constexpr size_t kMaxStates = 8192, kMaxTableBytes = size_t{1} << 20;
+constexpr int64_t kMaxWork = 200'000'000; // places looked at
 
 struct ByteRange {
   uint8_t first, last;
@@ -188,8 +188,8 @@ private:
         accepts |= static_cast<size_t>(place) < regex_.steps.size() &&
                    regex_.steps[static_cast<size_t>(place)].kind == RegexStep::Kind::Accept;
       table_.accepts.push_back(accepts);
-      if (states_.size() > kMostStates || work_ > kMostWork ||
-          2 * states_.size() * samples_.size() > kMostTableBytes)
+      if (states_.size() > kMaxStates || work_ > kMaxWork ||
+          2 * states_.size() * samples_.size() > kMaxTableBytes)
         return false;
     }
     return true;

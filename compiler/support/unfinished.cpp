@@ -55,7 +55,7 @@ void pause_briefly() {
 // is one of ours, which ends groups of its own first.
 void await_child(pid_t child) {
   bool is_gone = false;
-  for (int i = 0, most = child > 0 ? 300 : 50; i < most && !is_gone; ++i) {
+  for (int i = 0, max = child > 0 ? 300 : 50; i < max && !is_gone; ++i) {
     pid_t ended = ::waitpid(child, nullptr, WNOHANG);
     is_gone = ended > 0 || (ended < 0 && errno != EINTR);
     if (!is_gone) pause_briefly();
@@ -96,10 +96,10 @@ bool remove_entries(int folder, int depth) {
 
 // A folder and all that is in it. A second look finds what the first missed because the folder changed.
 void remove_tree(int parent, const char* name, int depth) {
-  constexpr int kMostDepth = 8, kLooks = 4;
+  constexpr int kMaxDepth = 8, kLooks = 4;
   int folder = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return;
-  for (int look = 0; look < kLooks && depth < kMostDepth && remove_entries(folder, depth); ++look)
+  for (int look = 0; look < kLooks && depth < kMaxDepth && remove_entries(folder, depth); ++look)
     ::lseek(folder, 0, SEEK_SET);
   ::close(folder);
   ::unlinkat(parent, name, AT_REMOVEDIR);

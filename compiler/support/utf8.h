@@ -19,8 +19,8 @@ inline std::optional<uint32_t> decode_utf8(std::string_view text, size_t& at) {
     if ((byte(at + i) & 0xc0) != 0x80) return std::nullopt;
     character = character << 6 | (byte(at + i) & 0x3f);
   }
-  static constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-  if (character < kLeast[more] || character > 0x10ffff) return std::nullopt;
+  static constexpr uint32_t kMin[] = {0, 0x80, 0x800, 0x10000};
+  if (character < kMin[more] || character > 0x10ffff) return std::nullopt;
   at += more + 1;
   return character;
 }

@@ -94,8 +94,8 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   machine.has_f16_arithmetic = has("avx512fp16");
   machine.has_masked_memory = machine.has_embedded_broadcast = wide;
   if (wide && has("avx512bw")) machine.narrowed_together = 4;
-  int bits = machine.vector_bits, most = has("avx512vnni") && wide ? 512 : 256;
-  machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, most) : 0;
+  int bits = machine.vector_bits, max = has("avx512vnni") && wide ? 512 : 256;
+  machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, max) : 0;
   machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
   machine.byte_pair_bits = has("ssse3") ? machine.dot2_bits : 0;
   bool pairs = has("avx512bf16") && !(row && row->slow_bf16_pairs);

@@ -23,10 +23,10 @@ static Program twice(const std::string& name, int64_t n, int lanes) {
 }
 
 // Kernels in the object that has `first` for `most` and `second` for `least`.
-static int64_t kernels_kept(const Program& first, const TargetInfo& most, const Program& second,
-                            const TargetInfo& least) {
-  codegen::CodegenOptions options = options_for(most);
-  options.variants = {{least, &second}};
+static int64_t kernels_kept(const Program& first, const TargetInfo& max, const Program& second,
+                            const TargetInfo& min) {
+  codegen::CodegenOptions options = options_for(max);
+  options.variants = {{min, &second}};
   auto assembly = codegen::emit_assembly(first, options);
   REQUIRE(assembly);
   int64_t count = 0;

@@ -3,7 +3,7 @@
 
 #include "compiler/target/assumed_version.h"
 #include "compiler/target/cpu_table.h"
-#include "compiler/target/product.h"
+#include "compiler/target/mac.h"
 #include "include/firn/cpu_features.h"
 
 #include <catch2/catch.hpp>
@@ -253,31 +253,31 @@ TEST_CASE("CPUs have the products that their features promise", "[target]") {
   auto unlike = [](const TargetInfo& target) { return dot4_facts(target, Factor::U8, Factor::S8); };
   auto like = [](const TargetInfo& target) { return dot4_facts(target, Factor::S8, Factor::S8); };
   TargetInfo zen5 = target_of("x86_64-linux-gnu", "znver5");
-  CHECK((unlike(zen5).form == ProductForm::Native && unlike(zen5).register_bits == 512));
-  CHECK(like(zen5).form == ProductForm::Offset);
-  CHECK(bf16_dot2_facts(zen5).form == ProductForm::Native);
+  CHECK((unlike(zen5).form == MacForm::Native && unlike(zen5).register_bits == 512));
+  CHECK(like(zen5).form == MacForm::Offset);
+  CHECK(bf16_dot2_facts(zen5).form == MacForm::Native);
   CHECK_FALSE(zen5.has_tile_matrices);
   CHECK(target_of("x86_64-linux-gnu", "sapphirerapids").has_tile_matrices);
   TargetInfo alderlake = target_of("x86_64-linux-gnu", "alderlake");
-  CHECK((unlike(alderlake).form == ProductForm::Native && unlike(alderlake).register_bits == 256));
-  CHECK(bf16_dot2_facts(alderlake).form == ProductForm::PerStep);
+  CHECK((unlike(alderlake).form == MacForm::Native && unlike(alderlake).register_bits == 256));
+  CHECK(bf16_dot2_facts(alderlake).form == MacForm::PerStep);
   // Wide registers without AVX512-VNNI: the instruction of AVX-VNNI takes half of one.
   CHECK(unlike(target_of("x86_64-linux-gnu", "skylake-avx512", "+avxvnni")).register_bits == 256);
   for (auto [cpu, bits] :
        {std::pair{"x86-64", 128}, {"sandybridge", 128}, {"x86-64-v3", 256}, {"x86-64-v4", 512}}) {
     TargetInfo target = target_of("x86_64-linux-gnu", cpu);
     INFO(cpu);
-    for (const ProductFacts& facts : {unlike(target), like(target)})
-      CHECK((facts.form == ProductForm::Pairs && facts.register_bits == bits));
+    for (const MacFacts& facts : {unlike(target), like(target)})
+      CHECK((facts.form == MacForm::Pairs && facts.register_bits == bits));
   }
-  CHECK(unlike(target_of("aarch64-linux-gnu", "")).form == ProductForm::Pairs);
-  CHECK(unlike(target_of("aarch64-linux-gnu", "", "+dotprod")).form == ProductForm::Offset);
-  CHECK(like(target_of("aarch64-linux-gnu", "", "+dotprod")).form == ProductForm::Native);
-  CHECK(unlike(target_of("aarch64-linux-gnu", "", "+i8mm")).form == ProductForm::Native);
-  CHECK(unlike(target_of("aarch64-linux-gnu", "", "-neon")).form == ProductForm::PerStep);
-  CHECK(unlike(target_of("", "cortex-m4")).form == ProductForm::Pairs);
-  CHECK(unlike(target_of("", "cortex-m3")).form == ProductForm::PerStep);
-  CHECK(unlike(target_of("", "generic-rv64")).form == ProductForm::PerStep);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "")).form == MacForm::Pairs);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "", "+dotprod")).form == MacForm::Offset);
+  CHECK(like(target_of("aarch64-linux-gnu", "", "+dotprod")).form == MacForm::Native);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "", "+i8mm")).form == MacForm::Native);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "", "-neon")).form == MacForm::PerStep);
+  CHECK(unlike(target_of("", "cortex-m4")).form == MacForm::Pairs);
+  CHECK(unlike(target_of("", "cortex-m3")).form == MacForm::PerStep);
+  CHECK(unlike(target_of("", "generic-rv64")).form == MacForm::PerStep);
 }
 
 TEST_CASE("features widen and narrow a target", "[target]") {

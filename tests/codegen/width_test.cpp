@@ -85,10 +85,10 @@ std::optional<Number> to_integer(Number x, Scalar to, bool is_signed, bool satur
   double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0,
          high = std::ldexp(1.0, is_signed ? bits - 1 : bits);
   double whole = std::trunc(x.real);
-  uint64_t most = is_signed ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0} >> (64 - bits);
+  uint64_t max = is_signed ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0} >> (64 - bits);
   if (std::isnan(x.real)) return saturates ? std::optional(Number{}) : std::nullopt;
-  if (whole < low) return saturates ? std::optional(Number{0, most + (is_signed ? 1 : -most)}) : std::nullopt;
-  if (whole >= high) return saturates ? std::optional(Number{0, most}) : std::nullopt;
+  if (whole < low) return saturates ? std::optional(Number{0, max + (is_signed ? 1 : -max)}) : std::nullopt;
+  if (whole >= high) return saturates ? std::optional(Number{0, max}) : std::nullopt;
   return Number{0, whole < 0 ? static_cast<uint64_t>(static_cast<int64_t>(whole))
                              : static_cast<uint64_t>(whole)};
 }

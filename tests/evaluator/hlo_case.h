@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/graph/evaluate.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 
 #include <catch2/catch.hpp>
 

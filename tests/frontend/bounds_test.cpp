@@ -11,9 +11,9 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-onnx::ImportOptions in_range(int64_t least, int64_t most) {
+onnx::ImportOptions in_range(int64_t min, int64_t max) {
   onnx::ImportOptions options;
-  options.ranges["n"] = {least, most, 1, {}};
+  options.ranges["n"] = {min, max, 1, {}};
   return options;
 }
 

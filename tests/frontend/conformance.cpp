@@ -4,7 +4,7 @@
 // a listed case that passes is an error, as is any other failure. With PART only cases whose name contains it
 // run, and every result is printed. Each case runs in a process of its own, so that a crash is one failure
 // among others.
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/verify.h"
 

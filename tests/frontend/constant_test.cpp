@@ -1,6 +1,6 @@
 // Tensors in models: every form of Constant, dense and sparse data, typed fields, raw bytes that stay in the
 // file.
-#include "compiler/frontend/onnx/wire_skeleton.h"
+#include "compiler/frontend/onnx/wire/wire_skeleton.h"
 #include "tests/frontend/import_case.h"
 
 #include <catch2/catch.hpp>

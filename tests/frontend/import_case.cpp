@@ -2,7 +2,7 @@
 #include "tests/frontend/import_case.h"
 
 #include "compiler/graph/evaluate.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/graph/verify.h"
 
 #include <catch2/catch.hpp>

@@ -6,9 +6,9 @@
 namespace firn::test {
 
 // Each dim with a name in [least, 9].
-inline onnx::ImportOptions in_ranges(const std::vector<const char*>& names, int64_t least = 1) {
+inline onnx::ImportOptions in_ranges(const std::vector<const char*>& names, int64_t min = 1) {
   onnx::ImportOptions options;
-  for (const char* name : names) options.ranges[name] = {least, 9, 1, {}};
+  for (const char* name : names) options.ranges[name] = {min, 9, 1, {}};
   return options;
 }
 

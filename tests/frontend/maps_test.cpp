@@ -1,5 +1,5 @@
 // Maps: values and keys as tensors, and stored maps in whatever order of keys.
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/temporary_folder.h"
 #include "tests/frontend/import_case.h"

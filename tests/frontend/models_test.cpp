@@ -2,7 +2,7 @@
 // parses back.
 #include "tests/frontend/import_case.h"
 
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/graph/verify.h"
 
 #include <catch2/catch.hpp>

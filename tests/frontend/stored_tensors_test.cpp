@@ -1,5 +1,5 @@
 // Which input each tensor of a data set is for: by name, or by ONNX's order of files.
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 
 #include <catch2/catch.hpp>
 

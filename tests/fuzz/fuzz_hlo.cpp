@@ -1,6 +1,6 @@
 // Bytes as graph IR text: the parser ends in a message, or in a module whose text is a fixed point of parsing
 // and printing once it verifies.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/graph/verify.h"
 
 #include <cstdio>

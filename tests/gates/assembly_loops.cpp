@@ -153,10 +153,10 @@ private:
     return i;
   }
   int height(const Blocks& blocks) const {
-    int most = 0;
+    int max = 0;
     for (const Blocks& other : loops_)
-      if (other.parent == blocks.header) most = std::max(most, height(other) + 1);
-    return most;
+      if (other.parent == blocks.header) max = std::max(max, height(other) + 1);
+    return max;
   }
 
   std::string name_, label_, loop_, parent_; // of the block at hand

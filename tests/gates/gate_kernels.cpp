@@ -2,10 +2,10 @@
 #include "tests/gates/gate_kernels.h"
 
 #include "compiler/graph/composites.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/lower/contraction/contraction.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "tests/codegen/model_object.h"
 
 #include <catch2/catch.hpp>

@@ -4,7 +4,7 @@
 #include "compiler/graph/composites.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/lower/lower.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"

@@ -1,6 +1,6 @@
 // Every hot loop of the gate kernels: no spills, the tile that the algorithm promises, and no more loads and
 // scalar instructions than it needs.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"
 #include "tests/gates/gate_networks.h"
@@ -153,7 +153,7 @@ TEST_CASE("products of bytes, of i16 and of bf16 are one instruction, of sums in
 }
 
 TEST_CASE("attention multiplies pairs of bf16 by sums in registers", "[gates]") {
-  std::string text = attention_text(2, 96, 128, ", plan = \"attention product dot2 bf16 bf16 f32\"");
+  std::string text = attention_text(2, 96, 128, ", plan = \"attention mac dot2 bf16 bf16 f32\"");
   for (const char* cpu : {"znver4", "cooperlake"}) {
     int hot_loops = 0;
     for (const AssemblyLoop& loop : innermost_loops(assembly_of(text, target_of("x86_64-linux-gnu", cpu)))) {

@@ -60,27 +60,25 @@ TEST_CASE("loops of tile matrices multiply, load and do little else", "[gates][t
         Case{"i8", "u8", "i32", "direct", "tdpbsud", 4, 4},
         Case{"i8", "i8", "i32", "direct", "tdpbssd", 4, 4},
         Case{"u8", "u8", "i32", "direct", "tdpbuud", 4, 4},
-        Case{"bf16", "bf16", "f32", "direct product tile_matrix bf16 bf16 f32 tile 32x2 columns outermost",
+        Case{"bf16", "bf16", "f32", "direct mac tile_matrix bf16 bf16 f32 tile 32x2 columns outermost",
              "tdpbf16ps", 4, 4},
-        Case{"u8", "i8", "i32", "direct product tile_matrix u8 i8 i32 tile 16x3 rows outermost", "tdpbusd", 3,
-             4},
-        Case{"u8", "i8", "i32", "direct product tile_matrix u8 i8 i32 tile 16x1 rows outermost", "tdpbusd", 1,
+        Case{"u8", "i8", "i32", "direct mac tile_matrix u8 i8 i32 tile 16x3 rows outermost", "tdpbusd", 3, 4},
+        Case{"u8", "i8", "i32", "direct mac tile_matrix u8 i8 i32 tile 16x1 rows outermost", "tdpbusd", 1,
              2}}) {
     INFO(c.product << " " << c.plan);
     std::vector<TileLoop> loops = tile_loops(dot_text(c.lhs, c.rhs, c.sum, c.plan), c.product);
     REQUIRE_FALSE(loops.empty());
-    auto most = std::max_element(loops.begin(), loops.end(), [](const TileLoop& a, const TileLoop& b) {
-      return a.products < b.products;
-    });
-    CHECK(most->products == c.products);
-    CHECK(most->loads == c.loads);
-    CHECK(most->others <= 3 + c.loads); // two places, the count, and an address for each load
+    auto max = std::max_element(loops.begin(), loops.end(),
+                                [](const TileLoop& a, const TileLoop& b) { return a.products < b.products; });
+    CHECK(max->products == c.products);
+    CHECK(max->loads == c.loads);
+    CHECK(max->others <= 3 + c.loads); // two places, the count, and an address for each load
   }
 }
 
 TEST_CASE("attention multiplies tiles by tiles for its scores and its values", "[gates][tiles]") {
   std::vector<TileLoop> loops = tile_loops(
-      attention_text(2, 96, 128, ", plan = \"attention product tile_matrix bf16 bf16 f32\""), "tdpbf16ps");
+      attention_text(2, 96, 128, ", plan = \"attention mac tile_matrix bf16 bf16 f32\""), "tdpbf16ps");
   REQUIRE(loops.size() == 2); // of scores, over depths, and of results, over keys
   for (const TileLoop& loop : loops) {
     CHECK(loop.products == 4);
@@ -108,7 +106,7 @@ TEST_CASE("sums of tile matrices are quantised by conversions that round", "[gat
   };
   std::string text =
       "module @m { func @main(%x: u8[96,384], %w: i8[384,64]) -> (u8[96,64]) { %r = fusion %x, %w "
-      "{kind = contraction, plan = \"direct product tile_matrix u8 i8 i32\"} region (%p: u8[96,384], "
+      "{kind = contraction, plan = \"direct mac tile_matrix u8 i8 i32\"} region (%p: u8[96,384], "
       "%q: i8[384,64]) { %y = dot %p, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
       "rhs_contract = [0], result = i32} : i32[96,64] %f = convert %y {to = f32} : f32[96,64] " +
       splat("s", "0.01") +

@@ -1,7 +1,7 @@
 // The modules in text/: together they hold every op, dtype and kind of attribute.
 #pragma once
 
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 
 #include <catch2/catch.hpp>
 

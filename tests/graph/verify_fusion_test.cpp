@@ -159,7 +159,7 @@ std::string depthwise(const std::string& name, const std::string& from) {
 }
 
 TEST_CASE("a depthwise chain is of convolutions one behind the other") {
-  FusionText f{"depthwise_chain, lines = 2", kChainOperands, dense("%e", "%x") + depthwise("%n", "%e"), "%n",
+  FusionText f{"depthwise_chain, rows = 2", kChainOperands, dense("%e", "%x") + depthwise("%n", "%e"), "%n",
                kImage};
   accepts(f);
   f.body = depthwise("%n", "%x");

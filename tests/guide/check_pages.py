@@ -61,7 +61,7 @@ def check_tables(root):
 
 def check_opsets(root):
     """One page says which opsets there are, as the loader knows them."""
-    newest = re.search(r"kMaxOpset = (\d+);", open(os.path.join(root, "compiler/frontend/onnx/load.h"), encoding="utf-8").read())[1]
+    newest = re.search(r"kMaxOpset = (\d+);", open(os.path.join(root, "compiler/frontend/onnx/wire/load.h"), encoding="utf-8").read())[1]
     for page in [*pages.PAGES, "CHANGELOG.md"]:
         for told in re.findall(r"opsets 1 to (\d+)", open(os.path.join(root, page), encoding="utf-8").read()):
             if told != newest:

@@ -6,7 +6,7 @@
 // turn, then all floats, then both, between pages that die before and behind the memory given.
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "tests/random/guarded_heap.h"
 #include "tests/random/process.h"
 

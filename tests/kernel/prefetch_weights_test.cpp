@@ -172,11 +172,11 @@ TEST_CASE("a call that wants less than others of its kernel asks again for what 
   chain.plan();
   REQUIRE(chain.asks(1));
   REQUIRE(chain.asks(3));
-  int64_t most = reach(chain.program.kernels[1]->body), own = 4 * kMegabyte, small = own + kMegabyte;
-  CHECK(most > 512 << 10);
+  int64_t max = reach(chain.program.kernels[1]->body), own = 4 * kMegabyte, small = own + kMegabyte;
+  CHECK(max > 512 << 10);
   CHECK(chain.asked_at(1) < small);
-  CHECK(chain.asked_at(1) + most <= small + (64 << 10) + 4096);
-  CHECK(chain.asked_at(1) + most >= small + (64 << 10));
+  CHECK(chain.asked_at(1) + max <= small + (64 << 10) + 4096);
+  CHECK(chain.asked_at(1) + max >= small + (64 << 10));
   CHECK(chain.asked_at(3) == small + (64 << 10) + kMegabyte);
 }
 

@@ -178,7 +178,8 @@ TEST_CASE("products with hidden keys are left out where a mask hides enough", "[
 TEST_CASE("the plan says whether products with hidden keys are left out", "[lower][attention][plan]") {
   Sizes z{1, 2, 33, 37, 8, 8};
   for (int shown : {20, 36})
-    for (std::string plan : {"tile 5x1 steps 4 block 16 packs_keys", "tile 3x2 steps 2 block 32 packs_keys"})
+    for (std::string plan :
+         {"tile 5x1 unroll 4 block 16 packs_keys", "tile 3x2 unroll 2 block 32 packs_keys"})
       for (bool skips : {false, true}) {
         std::string text =
             module_text(z, constant_mask(z, "-inf", [&](int r) { return std::min(r, shown); }));

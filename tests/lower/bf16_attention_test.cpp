@@ -13,8 +13,8 @@ using namespace firn::test;
 namespace {
 
 const std::string kTiles = "x86-64-v4 +amx-tile,+amx-int8,+amx-bf16",
-                  kMatrices = "attention product tile_matrix bf16 bf16 f32",
-                  kPairs = "attention product dot2 bf16 bf16 f32";
+                  kMatrices = "attention mac tile_matrix bf16 bf16 f32",
+                  kPairs = "attention mac dot2 bf16 bf16 f32";
 
 // With the eight bits of factors in bf16, in weights of scores as large as some here.
 LoweredOptions bf16_options() {
@@ -96,15 +96,15 @@ TEST_CASE("products of bf16 follow plans of attention written by hand", "[lower]
     options.threads = 2;
     expect_of(planned(z, {}, scaled(z, 2.0), plan), options);
   };
-  for (const char* rest : {" tile 32x2 steps 1 block 160 packs_keys packs_values fused_exponents",
-                           " tile 16x3 steps 1 block 32 packs_keys packs_values fused_exponents",
-                           " tile 7x1 steps 1 block 64 accumulators 1 packs_keys packs_values",
-                           " tile 31x1 steps 1 block 96 packs_keys packs_values fused_exponents"})
+  for (const char* rest : {" tile 32x2 unroll 1 block 160 packs_keys packs_values fused_exponents",
+                           " tile 16x3 unroll 1 block 32 packs_keys packs_values fused_exponents",
+                           " tile 7x1 unroll 1 block 64 accumulators 1 packs_keys packs_values",
+                           " tile 31x1 unroll 1 block 96 packs_keys packs_values fused_exponents"})
     expect(expect_tiles_of, kMatrices + rest);
-  for (const char* rest : {" tile 1x1 steps 2 block 160 packs_keys packs_values fused_exponents",
-                           " tile 9x2 steps 4 block 32 packs_keys packs_values fused_exponents",
-                           " tile 30x1 steps 2 block 64 accumulators 1 packs_keys packs_values",
-                           " tile 5x5 steps 8 block 96 packs_keys packs_values fused_exponents"})
+  for (const char* rest : {" tile 1x1 unroll 2 block 160 packs_keys packs_values fused_exponents",
+                           " tile 9x2 unroll 4 block 32 packs_keys packs_values fused_exponents",
+                           " tile 30x1 unroll 2 block 64 accumulators 1 packs_keys packs_values",
+                           " tile 5x5 unroll 8 block 96 packs_keys packs_values fused_exponents"})
     expect(expect_pairs_of, kPairs + rest);
 }
 

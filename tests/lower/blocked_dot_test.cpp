@@ -135,15 +135,15 @@ TEST_CASE("blocked dots of more rows than a tile has", "[lower][blocked]") {
           expect_blocked({integers, "bf16", rows, blocks, 16, columns}, kNativeCpus);
   }
   for (const char* plan :
-       {"direct product fma f32 i4 f32 tile 2x2 columns outermost widened",
-        "direct product fma f32 i4 f32 tile 3x1 columns outermost shares 2 widened",
-        "direct product fma f32 i4 f32 tile 8x2 panel 4 columns outermost widened",
-        "direct product fma f32 i4 f32 tile 4x2 columns outermost row_block 8 widened",
-        "direct product fma f32 i4 f32 tile 2x3 columns outermost parts 3 row_block 4 widened"})
+       {"direct mac fma f32 i4 f32 tile 2x2 columns outermost widened",
+        "direct mac fma f32 i4 f32 tile 3x1 columns outermost split_m 2 widened",
+        "direct mac fma f32 i4 f32 tile 8x2 panel 4 columns outermost widened",
+        "direct mac fma f32 i4 f32 tile 4x2 columns outermost row_block 8 widened",
+        "direct mac fma f32 i4 f32 tile 2x3 columns outermost split_k 3 row_block 4 widened"})
     expect_blocked({"i4", "f32", 19, 3, 32, 70, true, true, false, plan}, kNativeCpus);
   // Without: over and over for every tile.
   expect_blocked({"i8", "f32", 19, 3, 16, 37, false, true, false,
-                  "direct product fma f32 i8 f32 tile 2x2 columns outermost"},
+                  "direct mac fma f32 i8 f32 tile 2x2 columns outermost"},
                  kNativeCpus);
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
   }
   for (const char* integers : {"u4", "u8"})
     expect_blocked({integers, "f32", 2, 3, 32, 300, false, true, true,
-                    "direct product dot4 i8 u8 i32 tile 2x1 columns outermost column_streams 4"},
+                    "direct mac dot4 i8 u8 i32 tile 2x1 columns outermost column_streams 4"},
                    kNativeCpus);
   // Blocks that are no whole products are computed without.
   expect_blocked({"u8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);

@@ -100,10 +100,11 @@ TEST_CASE("depthwise convolutions multiply four lines of bytes at a time", "[low
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const Depthwise& d : cases)
       for (const char* tiling :
-           {"tile 1 along 1", "tile 4 along 1 straight", "tile 5 along 0", "tile 2 along 0 straight",
-            "tile 3 along 1 straight taps_in_registers bias_first", "tile 4 along 0 looped_epilogue"}) {
+           {"tile 1 along 1", "tile 4 along 1 unrolled", "tile 5 along 0", "tile 2 along 0 unrolled",
+            "tile 3 along 1 unrolled taps_in_registers bias_in_accumulators",
+            "tile 4 along 0 rolled_epilogue"}) {
         INFO(cpu << ", " << d.window << ": " << tiling);
-        std::string text = depthwise_text(d, cpu, "depthwise product dot4 " + d.dtype + " i8 i32 " + tiling);
+        std::string text = depthwise_text(d, cpu, "depthwise mac dot4 " + d.dtype + " i8 i32 " + tiling);
         for (Placement placement : {Placement::AtEnd, Placement::AtStart})
           expect_lowered_module(
               text, {.tolerance = 0, .ranges = all_bytes(d.dtype), .cpus = {cpu}, .placement = placement});

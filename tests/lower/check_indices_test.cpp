@@ -1,6 +1,6 @@
 // Indices that are checked: a run ends with a status at the step that meets one out of range, and nothing
 // outside of memory is touched either way.
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "include/firn/abi.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"

@@ -1,5 +1,5 @@
 // Which convolutions Winograd's algorithm computes, by what its filters cost and the whole network takes.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
 #include "tests/lower/lowered_program.h"
 
@@ -133,10 +133,10 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
 
 TEST_CASE("where extents vary, images as small as they get count too", "[lower][winograd]") {
   // The algorithm of the only convolution of images of `least` to `most` lines and columns.
-  auto algorithm = [](const std::string& least, const std::string& most) {
+  auto algorithm = [](const std::string& min, const std::string& max) {
     std::string plain = "f32[1,64,s,s]", blocked = plain + "{0,1,2,3:1x16}";
     std::string text =
-        "module @m { symbol s in [" + least + ", " + most + "] func @main(%x: " + plain + ") -> (" + plain +
+        "module @m { symbol s in [" + min + ", " + max + "] func @main(%x: " + plain + ") -> (" + plain +
         ") { %b = copy %x : " + blocked + " %w = " + test::random_constant(64 * 64 * 9, 1) +
         " : f32[64,64,3,3] %c = convolution %b, %w {window = 3x3 pad 1_1x1_1, groups = 1} : " + blocked +
         " %r = copy %c : " + plain + " return %r } }";

@@ -3,7 +3,7 @@
 #include "compiler/plan/plan_module.h"
 #include "tests/lower/lowered_program.h"
 
-#include "compiler/kernel/text.h"
+#include "compiler/kernel/kir_text.h"
 
 #include <catch2/catch.hpp>
 
@@ -46,14 +46,14 @@ Programs lower_for(const std::string& text, const std::vector<std::string>& cpus
   for (size_t i = 0; i < targets->size(); ++i) {
     lower::LoweringOptions options{.target = (*targets)[i].target};
     options.plans = &plans[i];
-    options.least = &targets->back().target;
+    options.baseline = &targets->back().target;
     auto program = lower::lower_module(**module, options);
     REQUIRE(program);
     REQUIRE(kernel::verify(*program));
     if (i == 0) result.kernels = program->kernels.size();
     result.cold.emplace_back();
     for (const auto& kernel : program->kernels)
-      if (kernel->is_for_least) result.cold.back() += kernel::kernel_text(*kernel, /*anonymous=*/true);
+      if (kernel->is_for_baseline) result.cold.back() += kernel::kernel_text(*kernel, /*anonymous=*/true);
     auto parsed = kernel::parse_program("again", kernel::print_program(*program));
     REQUIRE(parsed);
     CHECK(kernel::print_program(*parsed) == kernel::print_program(*program));
@@ -94,7 +94,7 @@ TEST_CASE("what sums over a dim that varies takes the time of its bound", "[lowe
 }
 
 TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[lower]") {
-  auto copies = [](int64_t inner, const std::string& schedule) -> int64_t {
+  auto unroll = [](int64_t inner, const std::string& schedule) -> int64_t {
     auto module = parse_module("test", network(inner, "add %y, %y"));
     REQUIRE(module);
     auto target = find_target("x86_64-linux-gnu", "x86-64-v3", "");
@@ -107,14 +107,14 @@ TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[low
     REQUIRE(plans);
     for (const auto& instruction : (*module)->main().body().instructions())
       if (const auto* elements = plans->find<plan::ElementsPlan>(*instruction)) {
-        CHECK(elements->code.accumulators == elements->code.copies);
-        return elements->code.copies;
+        CHECK(elements->code.accumulators == elements->code.unroll);
+        return elements->code.unroll;
       }
     return 0;
   };
-  CHECK(copies(512, "") == 1);
-  CHECK(copies(1, "") == 4);
-  CHECK(copies(512, "x86-64-v3 add(f32[64], f32[64]) -> f32[64] => elements lanes 8") == 4);
+  CHECK(unroll(512, "") == 1);
+  CHECK(unroll(1, "") == 4);
+  CHECK(unroll(512, "x86-64-v3 add(f32[64], f32[64]) -> f32[64] => elements lanes 8") == 4);
 }
 
 } // namespace firn::test

@@ -57,11 +57,11 @@ std::string loop_text(const std::string& steps, const std::string& made) {
 
 // Of all five rows, in steps of the loop.
 int copies_in_loop(const kernel::Program& program) {
-  int copies = 0;
+  int unroll = 0;
   for (const kernel::Step& step : program.steps)
     for (const kernel::Step& inner : step.second)
-      copies += inner.is_copy && program.buffers[static_cast<size_t>(inner.arguments[1].buffer)].bytes == 180;
-  return copies;
+      unroll += inner.is_copy && program.buffers[static_cast<size_t>(inner.arguments[1].buffer)].bytes == 180;
+  return unroll;
 }
 
 } // namespace
@@ -71,7 +71,7 @@ int copies_in_loop(const kernel::Program& program) {
 TEST_CASE("while writes into carried values", "[lower]") {
   struct Body {
     const char *steps, *made;
-    int copies;
+    int unroll;
   };
   const Body bodies[] = {
       {"%o = gather %p, %i {axis = 0} : f32[9] %t = tanh %o : f32[9] %u = reshape %t : f32[1,9] "
@@ -97,7 +97,7 @@ TEST_CASE("while writes into carried values", "[lower]") {
   for (const Body& body : bodies) {
     INFO(body.steps);
     const std::string text = loop_text(body.steps, body.made);
-    CHECK(copies_in_loop(lower_text(text, "x86-64-v3")) == body.copies);
+    CHECK(copies_in_loop(lower_text(text, "x86-64-v3")) == body.unroll);
     expect_lowered_module(text, {.tolerance = 1e-5});
   }
 }

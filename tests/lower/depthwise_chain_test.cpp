@@ -50,7 +50,7 @@ public:
                  "f32[" + std::to_string(c_.out) + "," + channels + ",1,1]", c_.residual);
     std::string x = plain(first, c_.height, c_.width), r = plain(last, c_.after_height, c_.after_width);
     return "module @m { func @main(%x: " + x + outer_ + ") -> (" + r + ") { %b = copy %x : " + in +
-           " %f = fusion %b" + operands_ + " {kind = depthwise_chain, lines = " + std::to_string(c_.lines) +
+           " %f = fusion %b" + operands_ + " {kind = depthwise_chain, rows = " + std::to_string(c_.lines) +
            "} region (%x0: " + in + parameters_ + ") {" + chain_ + " return " + value_ + " } : " + result +
            " %r = copy %f : " + r + " return %r } }";
   }
@@ -102,7 +102,7 @@ void expect_strips(const Case& c, const std::string& dtype = "f32") {
     std::string text = text_of(c, cpu, dtype);
     firn::kernel::Program program = lower_text(text, cpu);
     bool found = false;
-    for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise_chain lines") == 0;
+    for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise_chain rows") == 0;
     CHECK(found);
     expect_lowered_module(text, {.tolerance = dtype == "f32" ? 1e-5 : 2e-2, .cpus = {cpu}});
   }
@@ -153,7 +153,7 @@ TEST_CASE("strips of chains of bf16 multiply by tile matrices", "[lower][tiles]"
 TEST_CASE("members of a chain have tile matrices of one shape, or one of them has vectors",
           "[lower][tiles]") {
   expect_matrices({24, 96, 32, 12, 32, 12, 32}, 1);
-  expect_matrices({5, 64, 24, 12, 32, 12, 32}, 1); // no whole groups of steps
+  expect_matrices({5, 64, 24, 12, 32, 12, 32}, 1); // no whole groups of k
 }
 
 TEST_CASE("strips without expansion or projection", "[lower]") {
@@ -168,6 +168,6 @@ TEST_CASE("members that strips do not cover are kernels of their own", "[lower]"
   Case narrow{8, 40, 24, 12, 5, 12, 5};
   std::string text = ChainText(narrow, "x86-64-v3").module();
   firn::kernel::Program program = lower_text(text, "x86-64-v3");
-  for (const auto& kernel : program.kernels) CHECK(kernel->algorithm.find("depthwise_chain lines") != 0);
+  for (const auto& kernel : program.kernels) CHECK(kernel->algorithm.find("depthwise_chain rows") != 0);
   expect_lowered_module(text, {.tolerance = 1e-5, .cpus = {"x86-64-v3"}});
 }

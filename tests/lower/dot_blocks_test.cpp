@@ -119,12 +119,13 @@ TEST_CASE("norms take rows behind the blocks of a dot", "[lower][dot]") {
     };
     Value x = body.add_parameter(f32({2, rows / 2, 111}), "x")->result();
     Value scale = known_scale ? constant({37}, 1) : body.add_parameter(f32({37}), "s")->result();
-    Value sums = b.op(
+    Value accumulators = b.op(
         Opcode::Dot, {x, constant({111, 37}, 2)},
         {{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{2}}, {"rhs_contract", Ints{0}}});
-    Value norm = rms ? make_rms_norm(b, sums, scale, 2, 1e-5, DType::F32)
-                     : make_layer_norm(b, sums, scale, constant({37}, 3), 2, 1e-5, DType::F32)->result();
-    body.set_results(sums_too ? std::vector<Value>{norm, sums} : std::vector<Value>{norm});
+    Value norm =
+        rms ? make_rms_norm(b, accumulators, scale, 2, 1e-5, DType::F32)
+            : make_layer_norm(b, accumulators, scale, constant({37}, 3), 2, 1e-5, DType::F32)->result();
+    body.set_results(sums_too ? std::vector<Value>{norm, accumulators} : std::vector<Value>{norm});
     expect_lowered_module(module, {.tolerance = 4e-6, .cpus = {"x86-64", "native"}});
     return lower_program(module, "x86-64").steps.size();
   };

@@ -37,12 +37,12 @@ struct Window {
   Dims in, taps, out;
   std::string text;
 };
-Window draw_window(Random& random, size_t rank, int64_t most_taps = 5, bool strided = true,
+Window draw_window(Random& random, size_t rank, int64_t max_taps = 5, bool strided = true,
                    bool dilated = true) {
   Window w;
   std::string size, pad, stride, dilate;
   for (size_t d = 0; d < rank; ++d) {
-    int64_t k = 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(most_taps)),
+    int64_t k = 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(max_taps)),
             low = static_cast<int64_t>(random() % 3), high = static_cast<int64_t>(random() % 3),
             s = strided && random() % 3 == 0 ? 2 : 1, dilation = dilated && random() % 5 == 0 ? 2 : 1,
             covered = (k - 1) * dilation + 1,
@@ -262,7 +262,7 @@ Drawn draw_strips(Random& random, const TargetInfo& target) {
   std::string x = plain_type("f32", in), r = plain_type("f32", result),
               blocks = blocked_type("f32", in, target);
   return {"module @m { func @main(%x: " + x + outer + ") -> (" + r + ") { %b = copy %x : " + blocks +
-              " %f = fusion %b" + arguments + " {kind = depthwise_chain, lines = " +
+              " %f = fusion %b" + arguments + " {kind = depthwise_chain, rows = " +
               std::to_string(pick(random, {1, 3, 4})) + "} region (%x0: " + blocks + region + ") {" + chain +
               " return " + value + " } : " + value_type + " %r = copy %f : " + r + " return %r } }",
           ranges, 2e-5};
@@ -279,7 +279,7 @@ constexpr Family kFamilies[] = {
     {"direct", draw_wide_groups},  {"winograd", draw_winograd},
     {"direct", draw_transposed},   {"dot", draw_row},
     {"dot", draw_column},          {"dot", draw_matrix},
-    {"dot", draw_matrices},        {"depthwise_chain lines", draw_strips},
+    {"dot", draw_matrices},        {"depthwise_chain rows", draw_strips},
 };
 
 // Vectors of 4, 8 and 16 lanes, as far as they run here.

@@ -119,14 +119,13 @@ void measure(const Case& measured, const std::string& cpu) {
     varying.set_extents({static_cast<size_t>(value)});
     int64_t repeats = 1;
     while (fixed.seconds(repeats) * static_cast<double>(repeats) < 3e-4) repeats *= 2;
-    double least[2] = {1, 1};
+    double min[2] = {1, 1};
     for (int round = 0; round < 60; ++round) {
-      least[0] = std::min(least[0], fixed.seconds(repeats));
-      least[1] = std::min(least[1], varying.seconds(repeats));
+      min[0] = std::min(min[0], fixed.seconds(repeats));
+      min[1] = std::min(min[1], varying.seconds(repeats));
     }
     std::printf("%-28s n %5lld of %-10s fixed %9.3f us  varying %9.3f us  ratio %.3f\n", measured.name,
-                static_cast<long long>(value), measured.bound, least[0] * 1e6, least[1] * 1e6,
-                least[1] / least[0]);
+                static_cast<long long>(value), measured.bound, min[0] * 1e6, min[1] * 1e6, min[1] / min[0]);
     std::fflush(stdout);
   }
 }

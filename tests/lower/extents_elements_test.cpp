@@ -131,16 +131,16 @@ TEST_CASE("gathers follow extents", "[extents]") {
   for (auto& each : values)
     if (each.at("n") > 0 && each.at("m") > 0) filled.push_back(each);
   for (std::string indices : {"i64", "u32"}) {
-    double least = indices == "i64" ? -1 : 0;
+    double min = indices == "i64" ? -1 : 0;
     expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %i: " + indices + "[19]",
                                 "    %r = gather %x, %i {axis = 1} : f32[n,19]", "f32[n,19]"),
-                      {.ranges = {{"i", {least, 0}}}, .extents = filled});
+                      {.ranges = {{"i", {min, 0}}}, .extents = filled});
     expect_everywhere(module_of(kSymbols, "%x: f32[n,13], %i: " + indices + "[m]",
                                 "    %r = gather %x, %i {axis = 1} : f32[n,m]", "f32[n,m]"),
-                      {.ranges = {{"i", {least * 13, 12}}}, .extents = values});
+                      {.ranges = {{"i", {min * 13, 12}}}, .extents = values});
     expect_everywhere(module_of(kSymbols, "%x: f32[4,m], %i: " + indices + "[n,m]",
                                 "    %r = gather_elements %x, %i {axis = 0} : f32[n,m]", "f32[n,m]"),
-                      {.ranges = {{"i", {least * 4, 3}}}, .extents = values});
+                      {.ranges = {{"i", {min * 4, 3}}}, .extents = values});
   }
   expect_everywhere(
       module_of(kSymbols, "%x: f32[m,3,7], %i: i64[n,2]", "    %r = gather_nd %x, %i : f32[n,7]", "f32[n,7]"),
@@ -166,13 +166,13 @@ TEST_CASE("pads of rows of any length are whole rows") {
 }
 
 TEST_CASE("columns that vary end in a bias") {
-  for (auto [most, values] : {std::pair<std::string, std::vector<int64_t>>{"19", {1, 8, 17, 19}},
-                              {"7", {1, 7}},
-                              {"100", {3, 24, 96, 97, 100}}}) {
+  for (auto [max, values] : {std::pair<std::string, std::vector<int64_t>>{"19", {1, 8, 17, 19}},
+                             {"7", {1, 7}},
+                             {"100", {3, 24, 96, 97, 100}}}) {
     LoweredOptions options;
     for (int64_t m : values) options.extents.push_back({{"m", m}});
     expect_everywhere(
-        module_of({"m in [1, " + most + "]"}, "%x: f32[5,6], %w: f32[6,m], %b: f32[1,m]",
+        module_of({"m in [1, " + max + "]"}, "%x: f32[5,6], %w: f32[6,m], %b: f32[1,m]",
                   "    %r = fusion %x, %w, %b {kind = contraction} region(%p: f32[5,6], %q: f32[6,m], %c: "
                   "f32[1,m]) {\n"
                   "      %d = dot %p, %q {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = "

@@ -8,10 +8,10 @@ namespace {
 
 const std::vector<std::string> kSymbols = {"n in [0, 5]", "m in [1, 40]"};
 
-std::vector<std::map<std::string, int64_t>> values_of_both(int64_t least_n = 0) {
+std::vector<std::map<std::string, int64_t>> values_of_both(int64_t min_n = 0) {
   std::vector<std::map<std::string, int64_t>> values;
   for (int64_t m : {1, 2, 7, 16, 33, 40}) values.push_back({{"n", m % 5 + 1}, {"m", m}});
-  if (least_n == 0) values.push_back({{"n", 0}, {"m", 9}});
+  if (min_n == 0) values.push_back({{"n", 0}, {"m", 9}});
   return values;
 }
 

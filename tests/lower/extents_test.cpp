@@ -157,10 +157,10 @@ TEST_CASE("rows of a product vary", "[extents]") {
 }
 
 TEST_CASE("rows of a product vary in every order of loops", "[extents]") {
-  for (const char* plan :
-       {"direct tile 4x1", "direct tile 4x2 rows outermost", "direct tile 3x1 splits 2",
-        "direct tile 4x1 parts 3", "direct tile 4x1 row_block 8", "direct tile 2x1 parts 2 row_block 4",
-        "direct tile 4x2 shares 3", "direct tile 4x1 compact", "direct tile 1x2", "direct tile 12x1"}) {
+  for (const char* plan : {"direct tile 4x1", "direct tile 4x2 rows outermost", "direct tile 3x1 splits 2",
+                           "direct tile 4x1 split_k 3", "direct tile 4x1 row_block 8",
+                           "direct tile 2x1 split_k 2 row_block 4", "direct tile 4x2 split_m 3",
+                           "direct tile 4x1 optimize_size", "direct tile 1x2", "direct tile 12x1"}) {
     INFO(plan);
     expect_everywhere(product_of(24, 40, "[0, 40]", std::string(", plan = \"") + plan + "\""),
                       {.extents = values_of("m", {40, 0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 31, 33, 34})});
@@ -335,7 +335,7 @@ TEST_CASE("batch and positions of a convolution vary", "[extents]") {
       {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 3x1"},
       // Of its tiles those at the edges come first, and are lower.
       {"w", "3", "3 pad 1_1", "w", 16, 80, "{0,1,2:1x16}", 1,
-       "direct tile 3x5 rows outermost looped_epilogue"},
+       "direct tile 3x5 rows outermost rolled_epilogue"},
   };
   for (const VaryingConvolution& c : cases) {
     INFO(c.in << " " << c.window << " " << c.layout << " " << c.plan);
@@ -395,7 +395,7 @@ TEST_CASE("Winograd's algorithm where batch and positions vary", "[extents]") {
       {"w,w", "3,3", "3x3 pad 1_1x1_1", "w,w", 16, 16, "", 1, "winograd 4x4"},
       {"w,w", "3,3", "3x3 pad 2_0x0_2", "w,w", 20, 40, "", 1, "winograd 2x4 tile 3x1 batch 4"},
       {"5,w", "3,3", "3x3 pad 1_1x1_1", "5,w", 16, 40, "", 1, "winograd 4x2 tile 4x2 batch 3"},
-      {"w,9", "3,3", "3x3 pad 1_1x1_1", "w,9", 5, 16, "", 1, "winograd 2x2 tile 2x2 batch 5 looped_epilogue"},
+      {"w,9", "3,3", "3x3 pad 1_1x1_1", "w,9", 5, 16, "", 1, "winograd 2x2 tile 2x2 batch 5 rolled_epilogue"},
       {"w,w", "5,5", "5x5 pad 2_2x2_2", "w,w", 16, 16, "", 1, "winograd 2x2"},
       {"w", "3", "3 pad 1_1", "w", 16, 24, "", 1, "winograd 1x4"},
   };

@@ -73,13 +73,13 @@ std::vector<std::map<std::string, int64_t>> values(int64_t low) {
 TEST_CASE("batch and positions of pooling vary", "[extents]") {
   const Windows cases[] = {
       {"w,w", "1x1x3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2", "(w - 1) floordiv 2 + 1,(w - 1) floordiv 2 + 1",
-       "pooling tile 8 along 1 straight"},
+       "pooling tile 8 along 1 unrolled"},
       {"w,w", "1x1x3x3 pad 0_0x0_0x1_1x1_1", "w,w", "pooling tile 3 along 0"},
-      {"w,7", "1x1x3x5 pad 0_0x0_0x1_1x2_2", "w,7", "pooling tile 7 along 1 straight"},
-      {"7,w", "1x1x3x3 pad 0_0x0_0x2_0x0_2", "7,w", "pooling tile 5 along 1 straight"},
-      {"w,w", "1x1x2x2 stride 1x1x2x2", "w floordiv 2,w floordiv 2", "pooling tile 4 along 1 straight"},
-      {"w,9", "1x1x3x3 pad 0_0x0_0x2_2x2_2 dilate 1x1x2x2", "w,9", "pooling tile 4 along 0 straight"},
-      {"9,6", "1x1x3x3 pad 0_0x0_0x1_1x1_1", "9,6", "pooling tile 4 along 1 straight"},
+      {"w,7", "1x1x3x5 pad 0_0x0_0x1_1x2_2", "w,7", "pooling tile 7 along 1 unrolled"},
+      {"7,w", "1x1x3x3 pad 0_0x0_0x2_0x0_2", "7,w", "pooling tile 5 along 1 unrolled"},
+      {"w,w", "1x1x2x2 stride 1x1x2x2", "w floordiv 2,w floordiv 2", "pooling tile 4 along 1 unrolled"},
+      {"w,9", "1x1x3x3 pad 0_0x0_0x2_2x2_2 dilate 1x1x2x2", "w,9", "pooling tile 4 along 0 unrolled"},
+      {"9,6", "1x1x3x3 pad 0_0x0_0x1_1x1_1", "9,6", "pooling tile 4 along 1 unrolled"},
       {"w", "1x1x5 pad 0_0x0_0x4_0", "w", "pooling tile 1 along 0"},
   };
   for (const char* cpu : kCpus)
@@ -123,12 +123,12 @@ TEST_CASE("batch and positions of pooling along lines vary", "[extents]") {
 TEST_CASE("batch and positions of depthwise convolutions vary", "[extents]") {
   const Windows cases[] = {
       {"w,w", "3x3 pad 1_1x1_1 stride 2x2", "(w - 1) floordiv 2 + 1,(w - 1) floordiv 2 + 1",
-       "depthwise tile 10 along 1 straight"},
-      {"w,w", "3x3 pad 1_1x1_1", "w,w", "depthwise tile 6 along 0 straight taps_in_registers"},
+       "depthwise tile 10 along 1 unrolled"},
+      {"w,w", "3x3 pad 1_1x1_1", "w,w", "depthwise tile 6 along 0 unrolled taps_in_registers"},
       {"w,8", "3x3 pad 0_2x2_0", "w,8", "depthwise tile 3 along 1"},
-      {"w + 1,8", "3x3 pad 1_0x1_1", "w,8", "depthwise tile 6 along 0 straight"}, // one row at the edges
-      {"8,w", "3x3 pad 1_1x1_1", "8,w", "depthwise tile 14 along 1 looped_epilogue"},
-      {"9,6", "3x3 pad 1_1x1_1", "9,6", "depthwise tile 4 along 1 straight taps_in_registers"},
+      {"w + 1,8", "3x3 pad 1_0x1_1", "w,8", "depthwise tile 6 along 0 unrolled"}, // one row at the edges
+      {"8,w", "3x3 pad 1_1x1_1", "8,w", "depthwise tile 14 along 1 rolled_epilogue"},
+      {"9,6", "3x3 pad 1_1x1_1", "9,6", "depthwise tile 4 along 1 unrolled taps_in_registers"},
   };
   for (const char* cpu : kCpus) {
     for (const Windows& w : cases) {
@@ -138,7 +138,7 @@ TEST_CASE("batch and positions of depthwise convolutions vary", "[extents]") {
     }
     // No result of less than a window.
     expect_everywhere(depthwise_of({"b in [0, 3]", "w in [5, 19]"}, "5", 5,
-                                   {"w", "5", "w - 4", "depthwise tile 8 along 0 straight"}, cpu),
+                                   {"w", "5", "w - 4", "depthwise tile 8 along 0 unrolled"}, cpu),
                       {.cpus = {cpu}, .extents = values(5)});
   }
 }

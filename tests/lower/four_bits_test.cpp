@@ -56,9 +56,9 @@ TEST_CASE("columns of four bits follow plans written by hand", "[lower][four_bit
                              " tile 3x1 panel 3 columns outermost four_bits widened",
                              " tile 3x1 panel 2 columns outermost four_bits",
                              " tile 2x2 columns outermost row_block 6 four_bits widened",
-                             " tile 4x1 columns outermost parts 3 four_bits widened",
-                             " tile 3x1 columns outermost shares 2 four_bits widened",
-                             " tile 6x2 columns outermost compact four_bits widened"}) {
+                             " tile 4x1 columns outermost split_k 3 four_bits widened",
+                             " tile 3x1 columns outermost split_m 2 four_bits widened",
+                             " tile 6x2 columns outermost optimize_size four_bits widened"}) {
       std::string product = are_bytes(types) ? "dot4 " : "dot2 ";
       INFO(types.lhs << rest);
       DotCase c = dot_of(types, 13, 61, 37,
@@ -75,7 +75,7 @@ TEST_CASE("code for a CPU reads columns of four bits in the panels of another", 
 
 TEST_CASE("convolutions multiply by filters of four bits", "[lower][four_bits]") {
   for (const Types& types : kTypes)
-    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked, ConvolutionCase::ChannelsLast})
+    for (auto layout : {ConvolutionCase::Fixed, ConvolutionCase::Blocked, ConvolutionCase::ChannelsLast})
       for (bool grouped : {false, true})
         for (const std::string& cpu : kProductCpus) {
           INFO(cpu << ", " << types.lhs << ", layout " << layout << (grouped ? ", groups" : ""));
@@ -105,7 +105,7 @@ TEST_CASE("what four bits have takes half the bytes", "[lower][four_bits]") {
 }
 
 TEST_CASE("plans that hold in four bits what these do not have are refused", "[lower][four_bits][plan]") {
-  std::string product = "direct product dot4 u8 i8 i32 tile 4x2 ";
+  std::string product = "direct mac dot4 u8 i8 i32 tile 4x2 ";
   auto error_of = [&](const std::string& rest, const std::string& numbers_of) {
     DotCase c = dot_of(kUnlikeBytes, 9, 64, 64, product + rest);
     c.numbers_of = numbers_of;

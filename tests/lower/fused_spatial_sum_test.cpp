@@ -32,23 +32,24 @@ public:
     int first = c_.expand_from ? c_.expand_from : input_channels();
     std::string in = blocked(first, c_.image), out = blocked(c_.out, c_.after),
                 plain_out = plain(c_.out, c_.after),
-                sums = "f32[" + std::to_string(c_.batch) + "," + std::to_string(c_.out) + "]",
+                accumulators = "f32[" + std::to_string(c_.batch) + "," + std::to_string(c_.out) + "]",
                 bias = bias_type(),
                 scale = c_.expand_from ? filter_of(input_channels(), first, "1,1") : "f32[]";
-    std::string result = c_.keeps_result ? plain_out + ", " + sums : sums;
+    std::string result = c_.keeps_result ? plain_out + ", " + accumulators : accumulators;
     return "module @m { func @main(%x: " + plain(first, c_.image) +
            (c_.constant_weights ? "" : ", %w: " + filter()) + ", %b: " + bias + ", %e: " + scale +
-           (c_.adds_operand ? ", %added: " + sums : "") + ") -> (" + result + ") { %xb = copy %x : " + in +
+           (c_.adds_operand ? ", %added: " + accumulators : "") + ") -> (" + result +
+           ") { %xb = copy %x : " + in +
            (c_.constant_weights ? " %w = " + random_constant(c_.constant_weights, 3) + " : " + filter()
                                 : "") +
            (c_.keeps_result ? " %f:2" : " %f") + " = fusion %xb, %w, %b, %e" +
            (c_.adds_operand ? ", %added" : "") + " {kind = fused_spatial_sum} region (%p: " + in +
            ", %q: " + filter() + ", %v: " + bias + ", %g: " + scale +
-           (c_.adds_operand ? ", %a: " + sums : "") + ") {" + producer(in, out, scale) +
-           reduction(out, sums) +
-           (c_.keeps_result ? " return %y, %s } : (" + out + ", " + sums + ") %r = copy %f#0 : " + plain_out +
-                                  " return %r, %f#1 } }"
-                            : " return %s } : " + sums + " return %f } }");
+           (c_.adds_operand ? ", %a: " + accumulators : "") + ") {" + producer(in, out, scale) +
+           reduction(out, accumulators) +
+           (c_.keeps_result ? " return %y, %s } : (" + out + ", " + accumulators +
+                                  ") %r = copy %f#0 : " + plain_out + " return %r, %f#1 } }"
+                            : " return %s } : " + accumulators + " return %f } }");
   }
 
 private:
@@ -84,20 +85,20 @@ private:
   std::string producer(const std::string& in, const std::string& out, const std::string& scale) const {
     if (!c_.expand_from) return convolution("y", "%p", in, out);
     std::string expanded = blocked(input_channels(), c_.image);
-    return " %y = fusion %p, %q, %v, %g {kind = depthwise_chain, lines = 3} region (%p: " + in +
+    return " %y = fusion %p, %q, %v, %g {kind = depthwise_chain, rows = 3} region (%p: " + in +
            ", %q: " + filter() + ", %v: " + bias_type() + ", %g: " + scale +
            ") { %h = convolution %p, %g {groups = 1, window = 1x1} : " + expanded +
            convolution("d", "%h", expanded, out) + " return %d } : " + out;
   }
 
-  std::string reduction(const std::string& out, const std::string& sums) const {
+  std::string reduction(const std::string& out, const std::string& accumulators) const {
     return " %s = fusion %y" + std::string(c_.adds_operand ? ", %a" : "") +
-           " {kind = reduce} region (%y2: " + out + (c_.adds_operand ? ", %a2: " + sums : "") +
+           " {kind = reduce} region (%y2: " + out + (c_.adds_operand ? ", %a2: " + accumulators : "") +
            ") { %z = constant [0] : f32[] %m0 = reduce %y2, %z {dims = [" + spatial_dims() +
-           "]} region (%l: f32[], %o: f32[]) { %i = add %l, %o : f32[] return %i } : " + sums +
-           (c_.adds_operand ? " %m = add %m0, %a2 : " : " %m = negate %m0 : ") + sums +
-           " %n = constant [37] : f32[] %j = broadcast_in_dim %n {dims = []} : " + sums +
-           " %k = divide %m, %j : " + sums + " return %k } : " + sums;
+           "]} region (%l: f32[], %o: f32[]) { %i = add %l, %o : f32[] return %i } : " + accumulators +
+           (c_.adds_operand ? " %m = add %m0, %a2 : " : " %m = negate %m0 : ") + accumulators +
+           " %n = constant [37] : f32[] %j = broadcast_in_dim %n {dims = []} : " + accumulators +
+           " %k = divide %m, %j : " + accumulators + " return %k } : " + accumulators;
   }
 
   const Case& c_;

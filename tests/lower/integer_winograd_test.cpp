@@ -34,10 +34,10 @@ std::string text_of(const Case& c, const std::string& cpu) {
               out = "[" + c.batch + "," + std::to_string(c.filters) + "," + c.out + "]",
               filters = c.filter + "[" + std::to_string(c.filters) + "," + std::to_string(c.channels) + "," +
                         c.taps + "]",
-              sums = "i32" + out + blocks;
+              accumulators = "i32" + out + blocks;
   int64_t taps = is_line ? c.taps[0] - '0' : (c.taps[0] - '0') * (c.taps[2] - '0');
   std::string convolution = "convolution %i, %w {window = " + c.window + ", groups = 1, result = i32" +
-                            (c.epilogue.empty() ? ", plan = \"" + c.plan + "\"" : "") + "} : " + sums;
+                            (c.epilogue.empty() ? ", plan = \"" + c.plan + "\"" : "") + "} : " + accumulators;
   std::string body = "%w = " + extreme_constant(c.filter, c.filters * c.channels * taps, 5) + " : " +
                      filters + " %q = convert %x {to = i16} : i16" + dims + " %i = copy %q : i16" + dims +
                      blocks;
@@ -47,8 +47,8 @@ std::string text_of(const Case& c, const std::string& cpu) {
     body += " %f = fusion %i, %w {kind = contraction, plan = \"" + c.plan + "\"} region (%p: i16" + dims +
             blocks + ", %o: " + filters +
             ") { %c = " + replaced(replaced(convolution, "%i", "%p"), "%w", "%o") + " " +
-            replaced(replaced(c.epilogue, "SUMS", sums), "BYTES", "u8" + out + blocks) + " return %e } : u8" +
-            out + blocks + " %r = copy %f : u8" + out;
+            replaced(replaced(c.epilogue, "SUMS", accumulators), "BYTES", "u8" + out + blocks) +
+            " return %e } : u8" + out + blocks + " %r = copy %f : u8" + out;
   return module_of(c.symbols, "%x: " + c.input + dims, body, (c.epilogue.empty() ? "i32" : "u8") + out);
 }
 
@@ -96,9 +96,10 @@ TEST_CASE("integer Winograd of bytes of any sign", "[lower][plan]") {
 
 TEST_CASE("integer Winograd follows plans written by hand", "[lower][plan]") {
   for (const char* plan :
-       {"winograd 2x2 tile 3x1 batch 2", "winograd 2x2 tile 3x1 batch 2 apart",
-        "winograd 2x2 tile 4x2 batch 3 apart looped_epilogue", "winograd 2x2 tile 5x2 batch 40",
-        "winograd 2x2 tile 1x1 batch 1 apart", "winograd 2x2 tile 2x2 splits 2 batch 5 looped_epilogue"}) {
+       {"winograd 2x2 tile 3x1 batch 2", "winograd 2x2 tile 3x1 batch 2 separate_transform",
+        "winograd 2x2 tile 4x2 batch 3 separate_transform rolled_epilogue", "winograd 2x2 tile 5x2 batch 40",
+        "winograd 2x2 tile 1x1 batch 1 separate_transform",
+        "winograd 2x2 tile 2x2 splits 2 batch 5 rolled_epilogue"}) {
     Case c{22, 37};
     c.plan = plan;
     expect_exact(c);
@@ -106,7 +107,7 @@ TEST_CASE("integer Winograd follows plans written by hand", "[lower][plan]") {
 }
 
 TEST_CASE("integer Winograd into bytes", "[lower][plan]") {
-  for (const char* plan : {"winograd 2x2", "winograd 2x2 tile 3x1 batch 4 looped_epilogue"}) {
+  for (const char* plan : {"winograd 2x2", "winograd 2x2 tile 3x1 batch 4 rolled_epilogue"}) {
     Case c{22, 37};
     c.plan = plan;
     c.epilogue =

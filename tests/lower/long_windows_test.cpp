@@ -138,13 +138,13 @@ TEST_CASE("plans written by hand copy the lines of any window", "[lower][long_wi
     for (const Case& c : cases)
       for (const char* tile : {"1x1", "4x2", "5x1"}) {
         INFO(cpu << ": " << c.in << " by " << c.window << " in tiles " << tile);
-        Shape shape{20, 24, 1, std::string("direct tile ") + tile + " columns outermost packs_lines"};
+        Shape shape{20, 24, 1, std::string("direct tile ") + tile + " columns outermost packs_padded_rows"};
         expect_everywhere(convolution_text(c, shape, cpu), {.cpus = {cpu}});
       }
   auto error = [](const Case& c, const std::string& plan) {
     return lowering_error(convolution_text(c, {20, 24, 1, plan}, "x86-64-v3"));
   };
-  CHECK(error({"11", "3", "3", "9"}, "direct tile 1x1 packs_lines").find("no padding cuts the lines") !=
+  CHECK(error({"11", "3", "3", "9"}, "direct tile 1x1 packs_padded_rows").find("no padding cuts the rows") !=
         std::string::npos);
   CHECK(error(kCases[0], "direct tile 1x1 packs_rows").find("and registers its lines") != std::string::npos);
 }

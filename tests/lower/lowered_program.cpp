@@ -4,7 +4,7 @@
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/verify.h"
 #include "compiler/kernel/passes/pass.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "compiler/plan/plan_module.h"
 #include "tests/codegen/model_object.h"
 #include "tests/codegen/tile_interpreter.h"
@@ -139,8 +139,8 @@ public:
   LoadedModule(const Module& module, const kernel::Program& program, const codegen::CodegenOptions& options,
                Placement placement, const std::vector<Range64>& between)
       : main_(module.main()), object_(program, options), placement_(placement),
-        memory_(whole_lines(program.arena_bytes), placement),
-        weights_(whole_lines(program.weight_bytes), placement), arena_(memory_.data()),
+        memory_(whole_rows(program.arena_bytes), placement),
+        weights_(whole_rows(program.weight_bytes), placement), arena_(memory_.data()),
         symbols_(program.extents) {
     if (options.target.has_tile_matrices) interpret_tiles(); // or have the process be granted them
     if (program.weight_bytes > 0)
@@ -200,7 +200,7 @@ public:
   }
 
 private:
-  static size_t whole_lines(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
+  static size_t whole_rows(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
 
   const Function& main_;
   LoadedObject object_;

@@ -2,7 +2,7 @@
 // An access outside of a buffer, input or output fails the test: memory dies around each.
 #pragma once
 
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
 #include "tests/lower/guarded_block.h"
 

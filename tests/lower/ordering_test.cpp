@@ -151,6 +151,6 @@ TEST_CASE("threads share sorts, selections and running sums by lines", "[lower]"
     auto program = firn::lower::lower_module(**module, {.target = *target, .threads = 3});
     REQUIRE(program);
     INFO(firn::kernel::print_program(*program));
-    CHECK(program->kernels[0]->most_iterations() > 1);
+    CHECK(program->kernels[0]->max_iterations() > 1);
   }
 }

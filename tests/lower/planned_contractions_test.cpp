@@ -110,28 +110,28 @@ TEST_CASE("dots follow plans written by hand", "[lower][plan]") {
     expect_followed(
         {"direct", "direct tile 1x1", "direct tile 4x2 columns outermost", "direct tile 5x3 rows outermost",
          "direct tile 13x1 splits 4 columns outermost", "direct tile 3x2 splits 2 rows outermost",
-         "direct tile 4x1 columns outermost parts 3", "direct tile 2x2 columns outermost row_block 6",
-         "direct tile 3x1 columns outermost parts 2 row_block 3", "direct tile 6x2 columns outermost compact",
-         "direct tile 4x2 columns outermost lhs_columns", "direct tile 4x2 columns outermost shares 2",
-         "direct tile 3x1 columns outermost shares 4", "direct tile 3x1 columns outermost parts 2 shares 2",
-         "elements"},
+         "direct tile 4x1 columns outermost split_k 3", "direct tile 2x2 columns outermost row_block 6",
+         "direct tile 3x1 columns outermost split_k 2 row_block 3",
+         "direct tile 6x2 columns outermost optimize_size", "direct tile 4x2 columns outermost swap_operands",
+         "direct tile 4x2 columns outermost split_m 2", "direct tile 3x1 columns outermost split_m 4",
+         "direct tile 3x1 columns outermost split_k 2 split_m 2", "elements"},
         [&](const std::string& plan, const char*) { return dot_text(plan, constant); });
   expect_followed({"direct tile 4x2 columns outermost unpacked", "direct tile 3x1 rows outermost unpacked",
-                   "direct tile 4x1 columns outermost parts 2 unpacked"},
+                   "direct tile 4x1 columns outermost split_k 2 unpacked"},
                   [&](const std::string& plan, const char*) { return dot_text(plan, false); });
   expect_followed({"direct tile 2x1", "direct tile 4x2 columns outermost unpacked",
-                   "direct tile 5x1 columns outermost lhs_columns",
-                   "direct tile 1x1 columns outermost shares 2"},
+                   "direct tile 5x1 columns outermost swap_operands",
+                   "direct tile 1x1 columns outermost split_m 2"},
                   [&](const std::string& plan, const char*) { return batched_text(plan); });
 }
 
 TEST_CASE("columns come in as many streams as plans say", "[lower][plan]") {
   for (const char* dtype : {"f32", "bf16"}) {
-    std::string product = dtype == std::string("f32") ? "" : " product fma f32 bf16 f32";
+    std::string product = dtype == std::string("f32") ? "" : " mac fma f32 bf16 f32";
     for (int rows : {1, 3})
       expect_followed({"direct" + product + " tile 3x2 columns outermost column_streams 4",
-                       "direct" + product + " tile 4x1 columns outermost column_streams 3 looped_epilogue",
-                       "direct" + product + " tile 3x4 columns outermost column_streams 2 looped_epilogue"},
+                       "direct" + product + " tile 4x1 columns outermost column_streams 3 rolled_epilogue",
+                       "direct" + product + " tile 3x4 columns outermost column_streams 2 rolled_epilogue"},
                       [&](const std::string& plan, const char*) { return wide_text(plan, rows, dtype); });
   }
   expect_followed({"direct tile 1x2 columns outermost column_streams 4",
@@ -140,21 +140,22 @@ TEST_CASE("columns come in as many streams as plans say", "[lower][plan]") {
 }
 
 TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
-  expect_followed({"direct", "direct tile 1x1 columns outermost", "direct tile 5x2 rows outermost",
-                   "direct tile 9x1 columns outermost looped_epilogue",
-                   "direct tile 4x2 splits 2 columns outermost bias_first",
-                   "direct tile 3x1 rows outermost looped_epilogue bias_first",
-                   "direct tile 4x2 columns outermost compact", "direct tile 4x2 columns outermost shares 3",
-                   "direct tile 2x1 columns outermost shares 7 bias_first", "winograd 4x4", "winograd 2x4",
-                   "winograd 4x2 tile 3x1 batch 2", "winograd 4x2 tile 3x1 batch 2 apart",
-                   "winograd 2x2 tile 4x2 batch 3 apart looped_epilogue",
-                   "winograd 4x4 tile 2x3 batch 6 apart", "winograd 2x4 tile 1x1 batch 1 apart",
-                   "winograd 2x2 tile 2x2 batch 5 looped_epilogue", "elements"},
-                  convolution_text);
+  expect_followed(
+      {"direct", "direct tile 1x1 columns outermost", "direct tile 5x2 rows outermost",
+       "direct tile 9x1 columns outermost rolled_epilogue",
+       "direct tile 4x2 splits 2 columns outermost bias_in_accumulators",
+       "direct tile 3x1 rows outermost rolled_epilogue bias_in_accumulators",
+       "direct tile 4x2 columns outermost optimize_size", "direct tile 4x2 columns outermost split_m 3",
+       "direct tile 2x1 columns outermost split_m 7 bias_in_accumulators", "winograd 4x4", "winograd 2x4",
+       "winograd 4x2 tile 3x1 batch 2", "winograd 4x2 tile 3x1 batch 2 separate_transform",
+       "winograd 2x2 tile 4x2 batch 3 separate_transform rolled_epilogue",
+       "winograd 4x4 tile 2x3 batch 6 separate_transform", "winograd 2x4 tile 1x1 batch 1 separate_transform",
+       "winograd 2x2 tile 2x2 batch 5 rolled_epilogue", "elements"},
+      convolution_text);
   if (!target_of("", "native").has_embedded_broadcast) return; // several steps in one register want it
   for (const char* plan :
        {"direct tile 4x1 interleave 2 columns outermost", "direct tile 2x2 interleave 4 rows outermost",
-        "direct tile 5x1 interleave 2 panel 2 rows outermost looped_epilogue"}) {
+        "direct tile 5x1 interleave 2 panel 2 rows outermost rolled_epilogue"}) {
     INFO(plan);
     expect_lowered_module(convolution_text(plan, "native"), {.tolerance = 1e-4, .cpus = {"native"}});
   }
@@ -180,22 +181,22 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("planar"), "this is a dot"));
   CHECK(has(dot("winograd 4x4"), "no convolution in a kernel of its own"));
   CHECK(has(dot("depthwise tile 1 along 1"), "no depthwise convolution"));
-  CHECK(has(dot("direct tile 4x2 columns outermost parts 30"), "parts would be left without steps"));
+  CHECK(has(dot("direct tile 4x2 columns outermost split_k 30"), "split_k would leave parts without any"));
   CHECK(has(dot("direct tile 4x2 columns outermost row_block 6"), "a number of whole tiles"));
-  CHECK(has(dot("direct tile 4x2 rows outermost parts 2"), "columns outermost"));
-  CHECK(has(dot("direct tile 4x2 columns outermost shares 4"), "shares would be left without"));
-  CHECK(has(dot("direct tile 4x2 columns outermost shares 9223372036854775807"), "walks 3 steps"));
-  CHECK(has(dot("direct tile 4x2 rows outermost shares 2"), "shares want columns outermost"));
-  CHECK(has(dot("direct tile 4x2 columns outermost row_block 4 shares 2"), "no blocks of rows"));
-  CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
+  CHECK(has(dot("direct tile 4x2 rows outermost split_k 2"), "columns outermost"));
+  CHECK(has(dot("direct tile 4x2 columns outermost split_m 4"), "split_m would leave parts without"));
+  CHECK(has(dot("direct tile 4x2 columns outermost split_m 9223372036854775807"), "walks 3 tiles"));
+  CHECK(has(dot("direct tile 4x2 rows outermost split_m 2"), "split_m wants columns outermost"));
+  CHECK(has(dot("direct tile 4x2 columns outermost row_block 4 split_m 2"), "no blocks of rows"));
+  CHECK(has(dot("direct tile 13x2 columns outermost split_k 2"), "more rows than a tile has"));
   CHECK(has(dot("direct tile 4x2 interleave 2 columns outermost"), "interleaved by 1 at most"));
-  CHECK(has(dot("direct tile 4x2 columns outermost lhs_columns unpacked"), "do not lie together"));
+  CHECK(has(dot("direct tile 4x2 columns outermost swap_operands unpacked"), "do not lie together"));
   CHECK(has(dot("direct tile 4x2 columns outermost widened"), "fewer bits than products take are widened"));
   std::string numbers = "1";
   for (int i = 1; i < 40; ++i) numbers += ", " + std::to_string(i);
   CHECK(has(error_of("module @m { func @main(%x: f32[9,8]) -> (f32[9,5]) { %q = constant [" + numbers +
                      "] : i8[8,5] %r = dot %x, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
-                     "rhs_contract = [0], result = f32, plan = \"direct product fma f32 i8 f32 tile 2x1 "
+                     "rhs_contract = [0], result = f32, plan = \"direct mac fma f32 i8 f32 tile 2x1 "
                      "rows outermost widened\"} : f32[9,5] return %r } }"),
             "widened by the group, outermost"));
   CHECK(has(dot("direct tile 4x2 columns outermost column_streams 2"), "of one register tile's rows"));
@@ -211,8 +212,8 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(convolution("polyphase"), "no transposed convolution"));
   CHECK(has(convolution("planar"), "plain lines"));
   CHECK(has(convolution("winograd 3x3"), "transforms of these sizes"));
-  CHECK(has(convolution("direct tile 4x2 columns outermost parts 2"), "only dots"));
+  CHECK(has(convolution("direct tile 4x2 columns outermost split_k 2"), "only dots"));
   CHECK(has(convolution("direct tile 4x2 columns outermost unpacked"), "packed columns"));
-  CHECK(has(convolution("direct tile 4x2 columns outermost shares 5"), "walks 7 steps"));
+  CHECK(has(convolution("direct tile 4x2 columns outermost split_m 5"), "walks 7 tiles"));
   CHECK(has(error_of(transposed_text("direct", "x86-64-v3")), "it has phases"));
 }

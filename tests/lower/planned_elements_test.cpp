@@ -105,10 +105,12 @@ Kernel arg_max(int dim) {
 } // namespace
 
 TEST_CASE("element loops follow plans written by hand", "[lower][plan]") {
-  expect_followed(kAdd, {"elements", "elements lanes 1 copies 1", "elements lanes 2 copies 3",
-                         "elements lanes 4 copies 8", "elements lanes 16 copies 2"});
-  expect_followed(kPad, {"elements lanes 4 boxes 1", "elements lanes 4 boxes 2", "elements lanes 8 boxes 9"});
-  expect_followed(kWindow, {"elements lanes 4 window 1", "elements lanes 1 window 3", "elements lanes 8"});
+  expect_followed(kAdd, {"elements", "elements lanes 1 unroll 1", "elements lanes 2 unroll 3",
+                         "elements lanes 4 unroll 8", "elements lanes 16 unroll 2"});
+  expect_followed(kPad, {"elements lanes 4 partitions 1", "elements lanes 4 partitions 2",
+                         "elements lanes 8 partitions 9"});
+  expect_followed(kWindow, {"elements lanes 4 max_unrolled_window 1",
+                            "elements lanes 1 max_unrolled_window 3", "elements lanes 8"});
   CHECK(fails(kAdd, "elements lanes 3", "a power of two up to"));
   CHECK(fails(kAdd, "elements lanes 1024", "a power of two up to"));
   CHECK(fails(kAdd, "elements lanes 4 in_blocks", "no operand of a reduction lies in blocks"));
@@ -142,15 +144,16 @@ TEST_CASE("the plan says how many accumulators a reduction has", "[lower][plan]"
 
 TEST_CASE("rows follow plans written by hand", "[lower][plan]") {
   for (int dim : {0, 1})
-    expect_followed(softmax(dim), {"rows", "rows lanes 1", "rows lanes 4 copies 1 accumulators 1 keeps_terms",
-                                   "rows lanes 2 copies 5 accumulators 7", "rows lanes 4 strided keeps_terms",
-                                   "rows lanes 16 keeps_terms", "rows lanes 4 keeps_terms short_terms",
-                                   "rows lanes 16 copies 1 keeps_terms short_terms"});
-  CHECK(fails(softmax(1), "rows lanes 4 short_terms", "no terms of a softmax"));
-  CHECK(fails(kNorm, "rows lanes 4 short_terms", "no terms of a softmax"));
-  expect_followed(kNorm, {"rows", "rows lanes 1 accumulators 2", "rows lanes 8 copies 4 accumulators 8",
+    expect_followed(softmax(dim),
+                    {"rows", "rows lanes 1", "rows lanes 4 unroll 1 accumulators 1 stores_exponentials",
+                     "rows lanes 2 unroll 5 accumulators 7", "rows lanes 4 strided stores_exponentials",
+                     "rows lanes 16 stores_exponentials", "rows lanes 4 stores_exponentials fast_exp",
+                     "rows lanes 16 unroll 1 stores_exponentials fast_exp"});
+  CHECK(fails(softmax(1), "rows lanes 4 fast_exp", "no terms of a softmax"));
+  CHECK(fails(kNorm, "rows lanes 4 fast_exp", "no terms of a softmax"));
+  expect_followed(kNorm, {"rows", "rows lanes 1 accumulators 2", "rows lanes 8 unroll 4 accumulators 8",
                           "rows lanes 4 accumulators 3"});
-  CHECK(fails(kNorm, "rows lanes 4 keeps_terms", "no reduction has exponentials"));
+  CHECK(fails(kNorm, "rows lanes 4 stores_exponentials", "no reduction has exponentials"));
   CHECK(fails(kNorm, "rows lanes 6", "a power of two up to"));
   CHECK(fails(kNorm, "rows in_producer", "no dot makes blocks of its rows"));
 }

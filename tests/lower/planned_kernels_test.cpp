@@ -1,6 +1,6 @@
 // Attention, recurrent layers, rows, copies, chains and fused spatial sums by plans written by hand. What
 // lowering makes of each gives what the evaluator does.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
@@ -67,35 +67,36 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
     std::vector<std::string> plans = {
         "attention",
         "elements",
-        "attention tile 4x2 steps 1 block " + block(cpu, 2, 1) + " packs_keys",
-        "attention tile 11x1 steps 4 block " + block(cpu, 1, 3) + " packs_keys packs_values",
-        "attention tile 6x1 steps 2 block " + block(cpu, 1, 1),
-        "attention tile 3x2 steps 4 block " + block(cpu, 2, 2) + " accumulators 1 packs_values",
-        "attention tile 4x1 steps 4 block " + block(cpu, 1, 2) + " accumulators 7 packs_keys"};
+        "attention tile 4x2 unroll 1 block " + block(cpu, 2, 1) + " packs_keys",
+        "attention tile 11x1 unroll 4 block " + block(cpu, 1, 3) + " packs_keys packs_values",
+        "attention tile 6x1 unroll 2 block " + block(cpu, 1, 1),
+        "attention tile 3x2 unroll 4 block " + block(cpu, 2, 2) + " accumulators 1 packs_values",
+        "attention tile 4x1 unroll 4 block " + block(cpu, 1, 2) + " accumulators 7 packs_keys"};
     if (target_of("", cpu).has_fma)
-      plans.push_back("attention tile 4x1 steps 1 block " + block(cpu, 1, 1) + " packs_keys fused_exponents");
+      plans.push_back("attention tile 4x1 unroll 1 block " + block(cpu, 1, 1) +
+                      " packs_keys fused_exponents");
     for (const std::string& plan : plans) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(attention_text(plan, cpu), {.tolerance = 1e-4, .cpus = {cpu}});
     }
   }
   auto error = [](const std::string& plan) { return lowering_error(attention_text(plan, "")); };
-  CHECK(error("attention tile 12x1 steps 1 block 64 packs_keys").find("do not make 11 rows") !=
+  CHECK(error("attention tile 12x1 unroll 1 block 64 packs_keys").find("do not make 11 rows") !=
         std::string::npos);
-  CHECK(error("attention tile 10x1 steps 1 block 64 packs_keys").find("do not make 11 rows") !=
+  CHECK(error("attention tile 10x1 unroll 1 block 64 packs_keys").find("do not make 11 rows") !=
         std::string::npos);
-  CHECK(error("attention tile 4x2 steps 1 block 3 packs_keys").find("a block has a multiple of") !=
+  CHECK(error("attention tile 4x2 unroll 1 block 3 packs_keys").find("a block has a multiple of") !=
         std::string::npos);
-  CHECK(error("attention tile 4x6 steps 1 block 48 packs_keys").find("the keys fill 5 vectors") !=
+  CHECK(error("attention tile 4x6 unroll 1 block 48 packs_keys").find("the keys fill 5 vectors") !=
         std::string::npos);
-  CHECK(error("attention tile 4x2 steps 1 block 16 packs_keys skips_hidden").find("no constant mask") !=
+  CHECK(error("attention tile 4x2 unroll 1 block 16 packs_keys skips_hidden").find("no constant mask") !=
         std::string::npos);
   CHECK(error("relayout").find("no copy, transpose or broadcast") != std::string::npos);
 }
 
 TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {
   auto module = firn::parse_module(
-      "m.hlo", attention_text("attention tile 4x1 steps 1 block 4 packs_keys fused_exponents", ""));
+      "m.hlo", attention_text("attention tile 4x1 unroll 1 block 4 packs_keys fused_exponents", ""));
   REQUIRE(module);
   firn::lower::LoweringOptions options;
   options.target = target_of("", "x86-64");
@@ -140,7 +141,7 @@ std::string chain_text(const std::string& cpu) {
   std::string parameters = "%e: f32[36,8,1,1], %d: f32[36,1,3,3], %p: f32[12,36,1,1]";
   return "module @m { func @main(%x: f32[1,8,9,10], " + parameters +
          ") -> (f32[1,12,9,10]) { %i = copy %x : " + in +
-         " %f = fusion %i, %e, %d, %p {kind = depthwise_chain, lines = 4} region (%a: " + in + ", " +
+         " %f = fusion %i, %e, %d, %p {kind = depthwise_chain, rows = 4} region (%a: " + in + ", " +
          parameters + ") { %b = convolution %a, %e {window = 1x1, groups = 1} : " + wide +
          " %c = convolution %b, %d {window = 3x3 pad 1_1x1_1, groups = 36} : " + wide +
          " %g = convolution %c, %p {window = 1x1, groups = 1} : " + out + " return %g } : " + out +
@@ -173,16 +174,15 @@ void expect_replaced(const std::string& text, const std::string& cpu, const std:
 
 TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower][plan]") {
   for (const char* cpu : kCpus) {
-    expect_replaced(
-        chain_text(cpu), cpu, "depthwise_chain",
-        {"depthwise_chain lines 1", "depthwise_chain lines 4", "depthwise_chain lines 9", "members"});
+    expect_replaced(chain_text(cpu), cpu, "depthwise_chain",
+                    {"depthwise_chain rows 1", "depthwise_chain rows 4", "depthwise_chain rows 9", "inline"});
     expect_replaced(chain_text(cpu), cpu, "direct",
                     {"direct", "direct tile 3x1 columns outermost", "direct tile 10x2 columns outermost"});
     expect_replaced(chain_text(cpu), cpu, "depthwise tile",
-                    {"depthwise tile 3 along 1", "depthwise tile 5 along 1 straight taps_in_registers"});
+                    {"depthwise tile 3 along 1", "depthwise tile 5 along 1 unrolled taps_in_registers"});
     expect_replaced(sum_text(cpu), cpu, "direct",
-                    {"direct tile 2x1 columns outermost", "direct tile 5x2 rows outermost looped_epilogue"});
-    for (const char* plan : {"members", "fused_spatial_sum"}) {
+                    {"direct tile 2x1 columns outermost", "direct tile 5x2 rows outermost rolled_epilogue"});
+    for (const char* plan : {"inline", "fused_spatial_sum"}) {
       std::string text = sum_text(cpu), kind = "kind = fused_spatial_sum";
       text.replace(text.find(kind), kind.size(), kind + ", plan = \"" + plan + "\"");
       expect_lowered_module(text, {.tolerance = 1e-4, .cpus = {cpu}});
@@ -192,13 +192,13 @@ TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower]
   auto error = [&](const std::string& from, const std::string& to) {
     return lowering_error(planned(chain_text(cpu), cpu, from, to));
   };
-  CHECK(error("depthwise_chain", "depthwise_chain lines 0").find("a strip has 1 to 9 lines") !=
+  CHECK(error("depthwise_chain", "depthwise_chain rows 0").find("a strip has 1 to 9 rows") !=
         std::string::npos);
   CHECK(error("depthwise tile", "depthwise tile 3 along 0").find("along its lines") != std::string::npos);
   CHECK(error("direct", "planar").find("planes want") != std::string::npos);
   CHECK(error("direct", "elements").find("cannot be followed") != std::string::npos);
   CHECK(lowering_error(planned(sum_text(cpu), cpu, "direct", "elements")).find("leaves no sums") !=
         std::string::npos);
-  CHECK(lowering_error(planned(sum_text(cpu), cpu, "elements", "members")).find("no fusion of several") !=
+  CHECK(lowering_error(planned(sum_text(cpu), cpu, "elements", "inline")).find("no fusion of several") !=
         std::string::npos);
 }

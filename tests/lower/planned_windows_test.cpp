@@ -37,10 +37,10 @@ std::string pooling_text(const std::string& plan, const std::string& cpu) {
 TEST_CASE("depthwise convolutions follow plans written by hand", "[lower][plan]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* plan :
-         {"depthwise tile 1 along 1", "depthwise tile 4 along 1", "depthwise tile 11 along 1 straight",
-          "depthwise tile 5 along 0", "depthwise tile 9 along 0 straight",
-          "depthwise tile 3 along 0 straight", "depthwise tile 6 along 1 straight taps_in_registers",
-          "depthwise tile 4 along 0 straight taps_in_registers", "depthwise tile 4 along 1 rolled",
+         {"depthwise tile 1 along 1", "depthwise tile 4 along 1", "depthwise tile 11 along 1 unrolled",
+          "depthwise tile 5 along 0", "depthwise tile 9 along 0 unrolled",
+          "depthwise tile 3 along 0 unrolled", "depthwise tile 6 along 1 unrolled taps_in_registers",
+          "depthwise tile 4 along 0 unrolled taps_in_registers", "depthwise tile 4 along 1 rolled",
           "depthwise tile 9 along 0 rolled"}) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(depthwise_text(plan, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
@@ -50,8 +50,8 @@ TEST_CASE("depthwise convolutions follow plans written by hand", "[lower][plan]"
 TEST_CASE("pooling follows plans written by hand", "[lower][plan]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* plan :
-         {"pooling tile 1 along 1", "pooling tile 3 along 1 straight", "pooling tile 10 along 1",
-          "pooling tile 4 along 0 straight", "pooling tile 3 along 0", "pooling tile 4 along 1 rolled",
+         {"pooling tile 1 along 1", "pooling tile 3 along 1 unrolled", "pooling tile 10 along 1",
+          "pooling tile 4 along 0 unrolled", "pooling tile 3 along 0", "pooling tile 4 along 1 rolled",
           "pooling tile 2 along 0 rolled"}) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(pooling_text(plan, cpu), {.tolerance = 0, .cpus = {cpu}});
@@ -61,9 +61,9 @@ TEST_CASE("pooling follows plans written by hand", "[lower][plan]") {
 namespace {
 
 // `window`: of two dims of f32 [2,3,high,wide], by which the result's are `out`.
-std::string line_pooling_text(const std::string& reducer, const std::string& in, const std::string& window,
-                              const std::string& out, const std::string& plan,
-                              const std::string& dtype = "f32") {
+std::string row_pooling_text(const std::string& reducer, const std::string& in, const std::string& window,
+                             const std::string& out, const std::string& plan,
+                             const std::string& dtype = "f32") {
   std::string from = dtype + "[2,3," + in + "]", to = dtype + "[2,3," + out + "]", number = dtype + "[]";
   return "module @m { func @main(%x: " + from + ") -> (" + to + ") { %i = constant [" +
          (reducer == "add"       ? "0"
@@ -93,28 +93,28 @@ TEST_CASE("pooling of lines follows plans written by hand", "[lower][plan]") {
   };
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* plan :
-         {"line_pooling", "line_pooling lanes 1", "line_pooling lanes 4", "line_pooling lanes 16"})
+         {"row_pooling", "row_pooling lanes 1", "row_pooling lanes 4", "row_pooling lanes 16"})
       for (const Case& c : cases) {
         INFO(cpu << ": " << plan);
-        expect_lowered_module(line_pooling_text(c.reducer, c.in, c.window, c.out, plan),
+        expect_lowered_module(row_pooling_text(c.reducer, c.in, c.window, c.out, plan),
                               {.tolerance = c.reducer == "add" ? 1e-6 : 0, .cpus = {cpu}});
       }
-  expect_lowered_module(line_pooling_text("maximum", "9,37", "3x3", "7,35", "line_pooling", "f16"),
+  expect_lowered_module(row_pooling_text("maximum", "9,37", "3x3", "7,35", "row_pooling", "f16"),
                         {.tolerance = 0});
   expect_lowered_module(
       "module @m { func @main() -> (f32[3,3]) { %x = constant [1, nan, 3, 4, 5, -inf, 7, 8, nan, 0, "
       "inf, -2] : f32[3,4] %i = constant [-inf] : f32[] %r = reduce_window %x, %i {window = 1x2, "
-      "plan = \"line_pooling\"} region (%l: f32[], %h: f32[]) { %m = maximum %l, %h : f32[] "
+      "plan = \"row_pooling\"} region (%l: f32[], %h: f32[]) { %m = maximum %l, %h : f32[] "
       "return %m } : f32[3,3] return %r } }",
       {.tolerance = 0});
   auto error = [](const std::string& window, const std::string& out,
-                  const std::string& plan = "line_pooling") {
-    return lowering_error(line_pooling_text("add", "9,37", window, out, plan));
+                  const std::string& plan = "row_pooling") {
+    return lowering_error(row_pooling_text("add", "9,37", window, out, plan));
   };
   CHECK(error("3x1", "7,37").find("windows along a line have 2 to") != std::string::npos);
   CHECK(error("3x3 stride 1x1x1x3", "7,12").find("windows along a line have 2 to") != std::string::npos);
-  CHECK(error("1x3 pad 0_0x0_0x0_0x-1_0", "9,34").find("lines start inside") != std::string::npos);
-  CHECK(error("3x3", "7,35", "line_pooling lanes 3").find("a power of two") != std::string::npos);
+  CHECK(error("1x3 pad 0_0x0_0x0_0x-1_0", "9,34").find("rows start inside") != std::string::npos);
+  CHECK(error("3x3", "7,35", "row_pooling lanes 3").find("a power of two") != std::string::npos);
 }
 
 TEST_CASE("the plan says how many pixels a tile has", "[lower][plan]") {
@@ -124,7 +124,7 @@ TEST_CASE("the plan says how many pixels a tile has", "[lower][plan]") {
     return std::string("none");
   };
   CHECK(algorithm("depthwise tile 4 along 1") == "3x3 depthwise 4");
-  CHECK(algorithm("depthwise tile 11 along 1 straight") == "3x3 depthwise 11");
+  CHECK(algorithm("depthwise tile 11 along 1 unrolled") == "3x3 depthwise 11");
   CHECK(algorithm("") == "3x3 depthwise 6"); // the cost model's
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a plan that cannot be followed says why", "[lower][plan]") {
   CHECK(error("depthwise tile 4 along 4294967297").find("a spatial dim, of which") != std::string::npos);
   CHECK(error("depthwise tile 4 along 2").find("along a spatial dim, of which there are 2") !=
         std::string::npos);
-  CHECK(error("depthwise tile 4 along 1 taps_in_registers").find("needs straight") != std::string::npos);
+  CHECK(error("depthwise tile 4 along 1 taps_in_registers").find("needs unrolled") != std::string::npos);
   CHECK(error("pooling tile 4 along 1").find("this is no pooling over blocked channels") !=
         std::string::npos);
   CHECK(error("depthwise tile 4").find("expected 'along'") != std::string::npos);

@@ -6,7 +6,7 @@
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/packing.h"
 #include "compiler/kernel/passes/prepare_program.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/typed_cases.h"

@@ -127,8 +127,8 @@ TEST_CASE("recurrent layers whose weights are bytes", "[lower]") {
     expect_layer({.kind = kind, .batch = 2, .hidden = 130, .constant_weights = false, .narrow = true});
     expect_layer({.kind = kind, .batch = 3, .lens = true, .narrow = true, .options = {.reverse = true}});
     expect_layer({.kind = kind, .steps = 1, .batch = 4, .in = 1, .hidden = 3, .narrow = true});
-    for (const char* plan : {"recurrent tile 3x2 sums 12 fetch_ahead 256",
-                             "recurrent tile 5x3 fetch_ahead 4 turns looped_cells"})
+    for (const char* plan : {"recurrent tile 3x2 accumulators 12 prefetch_distance 256",
+                             "recurrent tile 5x3 prefetch_distance 4 alternate_direction rolled_cells"})
       expect_layer({.kind = kind, .steps = 3, .batch = 5, .narrow = true, .plan = plan});
     expect_layer({.kind = kind, .steps = 5, .batch = 7, .hidden = 100, .narrow = true, .threads = 3});
     expect_layer({.kind = kind, .batch = 5, .narrow = true, .runs = {{4, 5}, {0, 1}, {3, 2}}});
@@ -156,9 +156,10 @@ TEST_CASE("recurrent layers of odd sizes", "[lower]") {
 
 TEST_CASE("recurrent layers follow plans written by hand", "[lower][plan]") {
   for (const char* kind : {"lstm", "gru", "rnn"})
-    for (const char* plan : {"recurrent tile 1x1", "recurrent tile 1x1 sums 64 turns",
-                             "recurrent tile 2x1 looped_cells", "recurrent tile 3x2 sums 12 fetch_ahead 256",
-                             "recurrent tile 5x3 fetch_ahead 4 turns looped_cells"}) {
+    for (const char* plan :
+         {"recurrent tile 1x1", "recurrent tile 1x1 accumulators 64 alternate_direction",
+          "recurrent tile 2x1 rolled_cells", "recurrent tile 3x2 accumulators 12 prefetch_distance 256",
+          "recurrent tile 5x3 prefetch_distance 4 alternate_direction rolled_cells"}) {
       expect_layer({.kind = kind, .steps = 3, .batch = 5, .hidden = 21, .plan = plan});
       expect_layer({.kind = kind, .steps = 1, .batch = 5, .hidden = 21, .projected = true, .plan = plan});
     }
@@ -168,12 +169,13 @@ TEST_CASE("recurrent layers follow plans written by hand", "[lower][plan]") {
     return lowering_error(print_module(module));
   };
   CHECK(error("recurrent tile 3x1").find("at most the 2 rows of the batch") != std::string::npos);
-  CHECK(error("recurrent tile 1x1 fetch_ahead 6").find("weights of 4 bytes") != std::string::npos);
-  CHECK(error("recurrent tile 1x1 sums 2000").find("at most 1024 sums") != std::string::npos);
+  CHECK(error("recurrent tile 1x1 prefetch_distance 6").find("weights of 4 bytes") != std::string::npos);
+  CHECK(error("recurrent tile 1x1 accumulators 2000").find("at most 1024 sums") != std::string::npos);
   CHECK(error("recurrent tile 2x1 items 3").find("items are whole tiles") != std::string::npos);
   CHECK(error("recurrent tile 2x1 items 4").find("items are whole tiles") != std::string::npos);
-  CHECK(error("recurrent tile 1x1 turns together").find("no turns") != std::string::npos);
-  CHECK(error("recurrent tile 1x8 together").find("one block") != std::string::npos);
+  CHECK(error("recurrent tile 1x1 alternate_direction cooperative").find("do not alternate") !=
+        std::string::npos);
+  CHECK(error("recurrent tile 1x8 cooperative").find("one block") != std::string::npos);
   CHECK(error("attention").find("no fusion of attention") != std::string::npos);
 }
 
@@ -185,9 +187,9 @@ TEST_CASE("threads share recurrent layers, with equal bits", "[lower][plan]") {
             .kind = kind, .steps = steps, .batch = batch, .hidden = 75, .cpus = {"x86-64-v3"}, .threads = 3};
         c.options.reverse = steps == 2;
         for (const char* plan :
-             {"recurrent tile 1x1 together", "recurrent tile 1x3 sums 12 together",
-              "recurrent tile 1x2 items 1", "recurrent tile 2x2 turns looped_cells items 4",
-              "recurrent tile 3x1 looped_cells together", "recurrent tile 3x1 items 3"}) {
+             {"recurrent tile 1x1 cooperative", "recurrent tile 1x3 accumulators 12 cooperative",
+              "recurrent tile 1x2 items 1", "recurrent tile 2x2 alternate_direction rolled_cells items 4",
+              "recurrent tile 3x1 rolled_cells cooperative", "recurrent tile 3x1 items 3"}) {
           c.plan = plan;
           if (batch > 1 || c.plan.find("tile 1") != std::string::npos) expect_layer(c);
         }
@@ -197,7 +199,7 @@ TEST_CASE("threads share recurrent layers, with equal bits", "[lower][plan]") {
                 .hidden = 48,
                 .lens = true,
                 .options = {.linear_before_reset = true},
-                .plan = "recurrent tile 2x1 together",
+                .plan = "recurrent tile 2x1 cooperative",
                 .threads = 8});
 }
 
@@ -219,10 +221,10 @@ TEST_CASE("recurrent layers are shared where that is worth its waits", "[lower][
   Case small{.steps = 50, .hidden = 64, .projected = true},
       large{.steps = 50, .hidden = 1024, .projected = true},
       wide{.steps = 50, .batch = 32, .hidden = 64, .projected = true};
-  CHECK_FALSE(plan_of(small, 2).together);
-  CHECK(plan_of(large, 2).together);
-  CHECK_FALSE(plan_of(large, 1).together);
-  CHECK_FALSE(plan_of(wide, 2).together);
+  CHECK_FALSE(plan_of(small, 2).cooperative);
+  CHECK(plan_of(large, 2).cooperative);
+  CHECK_FALSE(plan_of(large, 1).cooperative);
+  CHECK_FALSE(plan_of(wide, 2).cooperative);
   CHECK(plan_of(wide, 2).item_rows == 16);
   CHECK(plan_of(wide, 1).item_rows == 0);
 }
@@ -304,7 +306,7 @@ TEST_CASE("recurrent layers over steps and batches that vary", "[lower][extents]
     reverse.projected = reverse.lens = reverse.options.reverse = true;
     reverse.hidden = 32;
     expect_layer(reverse);
-    for (const char* plan : {"recurrent tile 4x1", "recurrent tile 7x1 turns"}) {
+    for (const char* plan : {"recurrent tile 4x1", "recurrent tile 7x1 alternate_direction"}) {
       Case planned = plain;
       planned.plan = plan;
       planned.constant_weights = false;

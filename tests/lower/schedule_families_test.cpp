@@ -109,7 +109,7 @@ std::string chain_text() {
   std::string weights = "%e: f32[36,8,1,1], %d: f32[36,1,3,3], %p: f32[12,36,1,1]";
   return blocked_text(
       ", " + weights,
-      "%o = fusion %i, %e, %d, %p {kind = depthwise_chain, lines = 4} region (%a: " + image(8) + ", " +
+      "%o = fusion %i, %e, %d, %p {kind = depthwise_chain, rows = 4} region (%a: " + image(8) + ", " +
           weights + ") { %b = convolution %a, %e {window = 1x1, groups = 1} : " + image(36) +
           " %c = convolution %b, %d {window = 3x3 pad 1_1x1_1, groups = 36} : " + image(36) +
           " %g = convolution %c, %p {window = 1x1, groups = 1} : " + image(12) + " return %g }",
@@ -186,7 +186,7 @@ std::vector<Family> families() {
                         " : f32[32,32,3,3] %o = convolution %i, %w {window = 3x3 pad 1_1x1_1, groups = 1}",
                     32, 32)},
       {"depthwise",
-       "depthwise tile 2 along 0 straight",
+       "depthwise tile 2 along 0 unrolled",
        {},
        blocked_text(", %w: f32[20,1,3,3]", "%o = convolution %i, %w {window = 3x3 pad 1_1x1_1, groups = 20}",
                     20, 20)},
@@ -198,33 +198,34 @@ std::vector<Family> families() {
                     "0_0x0_0x1_1x1_1} " +
                         kMaximum,
                     16, 16)},
-      {"line_pooling",
-       "line_pooling lanes 2",
+      {"row_pooling",
+       "row_pooling lanes 2",
        {},
        main_text("%x: f32[3,9,10]",
                  "%n = constant [-inf] : f32[] %r = reduce_window %x, %n {window = 1x3x3} " + kMaximum +
                      " : f32[3,7,8]",
                  "f32[3,7,8]")},
-      {"line_pooling",
+      {"row_pooling",
        "elements lanes 4",
        {},
        main_text("%x: f32[3,9,10]",
                  "%n = constant [-inf] : f32[] %r = reduce_window %x, %n {window = 1x3x3} " + kMaximum +
                      " : f32[3,7,8]",
                  "f32[3,7,8]")},
-      {"depthwise_chain", "depthwise_chain lines 2", {}, chain_text()},
-      {"depthwise_chain", "members", {}, chain_text()},
-      {"fused_spatial_sum", "members", {}, sum_text("9,10")},
-      {"members", "fused_spatial_sum", {}, sum_text("1,1")},
-      {"attention", "attention tile 3x1 steps 2 block 16 accumulators 2 packs_keys", {}, attention_text()},
-      {"recurrent", "recurrent tile 2x1 sums 3 turns", [](Module&, Region& body) { make_layer(body); }},
+      {"depthwise_chain", "depthwise_chain rows 2", {}, chain_text()},
+      {"depthwise_chain", "inline", {}, chain_text()},
+      {"fused_spatial_sum", "inline", {}, sum_text("9,10")},
+      {"inline", "fused_spatial_sum", {}, sum_text("1,1")},
+      {"attention", "attention tile 3x1 unroll 2 block 16 accumulators 2 packs_keys", {}, attention_text()},
+      {"recurrent", "recurrent tile 2x1 accumulators 3 alternate_direction",
+       [](Module&, Region& body) { make_layer(body); }},
       {"rows", "rows lanes 4 accumulators 2",
        [](Module&, Region& body) {
          GraphBuilder b(body);
          body.set_results({make_softmax(b, input(body, {5, 70}), 1)});
        }},
       {"elements",
-       "elements lanes 2 copies 1",
+       "elements lanes 2 unroll 1",
        {},
        main_text("%x: f32[5,37]", "%r = negate %x : f32[5,37]", "f32[5,37]")},
       {"elements",
@@ -267,15 +268,15 @@ std::vector<Family> families() {
        {},
        main_text("%x: f32[9,19]", "%r = arg_reduce %x {dim = 0, kind = max, select_last = false} : i64[19]",
                  "i64[19]")},
-      {"direct product dot4 u8 i8 i32",
-       "direct product fma u8 i8 i32 tile 3x1 columns outermost",
+      {"direct mac dot4 u8 i8 i32",
+       "direct mac fma u8 i8 i32 tile 3x1 columns outermost",
        {},
        main_text("%x: u8[9,19], %w: i8[19,21]",
                  "%r = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], "
                  "result = i32} : i32[9,21]",
                  "i32[9,21]")},
-      {"direct product dot2 bf16 bf16 f32",
-       "direct product dot2 bf16 bf16 f32 tile 2x1 rows outermost",
+      {"direct mac dot2 bf16 bf16 f32",
+       "direct mac dot2 bf16 bf16 f32 tile 2x1 rows outermost",
        {},
        main_text(
            "%x: bf16[1,6,9,10], %w: bf16[5,6,3,3]",
@@ -335,11 +336,11 @@ TEST_CASE("a database's plan is left aside where a like instruction cannot follo
   using Ints = std::vector<int64_t>;
   Value x = input(body, {2, 351, 111}, "x"), y = input(body, {2, 351, 37}, "y");
   Value scale = constant({37}), bias = constant({37});
-  Value sums = b.op(
+  Value accumulators = b.op(
       Opcode::Dot, {x, constant({111, 37})},
       {{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{2}}, {"rhs_contract", Ints{0}}});
   auto norm = [&](Value of) { return make_layer_norm(b, of, scale, bias, 2, 1e-5, DType::F32)->result(); };
-  body.set_results({norm(sums), norm(y)});
+  body.set_results({norm(accumulators), norm(y)});
   auto norms = [](const std::vector<Explanation>& explanations) {
     std::vector<Explanation> found;
     for (const Explanation& e : explanations)
@@ -364,7 +365,7 @@ TEST_CASE("a database's plan is left aside where a like instruction cannot follo
 }
 
 TEST_CASE("a chain that does not say its lines is computed member by member", "[lower][plan]") {
-  std::string text = chain_text(), attribute = ", lines = 4";
+  std::string text = chain_text(), attribute = ", rows = 4";
   text.erase(text.find(attribute), attribute.size());
   CHECK(lower_text(text, kCpu).kernels.size() > 1);
   expect_lowered_module(text, {.tolerance = 1e-4, .cpus = {kCpu}});

@@ -1,5 +1,5 @@
 // Schedules as text, and their power over the cost model.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
 
 #include <catch2/catch.hpp>
@@ -100,7 +100,7 @@ TEST_CASE("a schedule overrules plans of dims that vary", "[lower]") {
 TEST_CASE("a schedule that cannot be followed is left aside", "[lower]") {
   Explanation own = explain(nullptr);
   for (const char* text :
-       {"direct tile 4x2 columns outermost parts 2", "direct tile 4x2 columns outermost unpacked",
+       {"direct tile 4x2 columns outermost split_k 2", "direct tile 4x2 columns outermost unpacked",
         "depthwise tile 4 along 1", "planar", "polyphase", "winograd 3x3", "attention", "elements parts"}) {
     auto database = ScheduleDatabase::parse("db", own.signature + " => " + text + "\n");
     if (!database) {

@@ -43,8 +43,8 @@ std::string table_text(Table table, int64_t m, int64_t panel, const std::string&
 }
 
 LoweredOptions options_for(const std::string& cpu, Table table) {
-  auto most = static_cast<double>(table.rows);
-  return {.tolerance = 4e-6, .ranges = {{"i", {-most, most - 1}}, {"j", {-most, most - 1}}}, .cpus = {cpu}};
+  auto max = static_cast<double>(table.rows);
+  return {.tolerance = 4e-6, .ranges = {{"i", {-max, max - 1}}, {"j", {-max, max - 1}}}, .cpus = {cpu}};
 }
 
 int64_t lanes_of(const std::string& cpu) {
@@ -52,7 +52,7 @@ int64_t lanes_of(const std::string& cpu) {
 }
 
 // Whether lowering the text gives one constant, which a kernel of tiles reads.
-bool shares(const std::string& text, const std::string& cpu) {
+bool split_m(const std::string& text, const std::string& cpu) {
   kernel::Program program = lower_text(text, cpu);
   bool has_tiles = std::any_of(program.kernels.begin(), program.kernels.end(),
                                [](const auto& kernel) { return kernel->algorithm.substr(0, 4) == "dot "; });
@@ -75,7 +75,7 @@ TEST_CASE("tables in panels are gathered from and multiplied by", "[lower][dot][
           std::string text = table_text(table, m, vectors * lanes_of(cpu));
           INFO(cpu << " " << table.rows << "x" << table.width << " in " << vectors << " rows " << m);
           expect_lowered_module(text, options_for(cpu, table));
-          if (cpu.find(' ') == std::string::npos) CHECK(shares(text, cpu));
+          if (cpu.find(' ') == std::string::npos) CHECK(split_m(text, cpu));
         }
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("tables whose panels are no whole vectors have their elements' code", 
   for (int64_t panel : {3, 12}) {
     std::string text = table_text({23, 6}, 2, panel);
     expect_lowered_module(text, options_for("x86-64-v3", {23, 6}));
-    CHECK(!shares(text, "x86-64-v3"));
+    CHECK(!split_m(text, "x86-64-v3"));
   }
 }
 
@@ -118,9 +118,9 @@ TEST_CASE("plans read panels as they lie", "[lower][dot][table]") {
   CHECK(refused("direct tile 3x4 columns outermost").find("lie in whole panels of 32") != std::string::npos);
   CHECK(refused("direct tile 3x2 columns outermost whole_panels").find("lie in whole panels of 32") !=
         std::string::npos);
-  CHECK(refused("direct tile 2x4 columns outermost parts 2 whole_panels").find("no parts") !=
+  CHECK(refused("direct tile 2x4 columns outermost split_k 2 whole_panels").find("no parts") !=
         std::string::npos);
-  CHECK(refused("direct tile 3x4 columns outermost whole_panels lhs_columns") != "");
+  CHECK(refused("direct tile 3x4 columns outermost whole_panels swap_operands") != "");
   CHECK(refused("direct tile 3x4 columns outermost whole_panels unpacked") != "");
   // Of weights that a kernel packs for itself.
   std::string packed = table_text(table, 3, 32, "f32", "direct tile 3x4 columns outermost whole_panels");

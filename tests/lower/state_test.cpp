@@ -20,15 +20,15 @@ std::string text_of(const StateCase& c) {
 }
 
 // Steps that copy from one buffer to another as it is.
-int64_t copies_of(const StateCase& c) {
+int64_t unroll_of(const StateCase& c) {
   kernel::Program program = lower_text(text_of(c), "x86-64-v3");
   return std::count_if(program.steps.begin(), program.steps.end(),
                        [](const kernel::Step& step) { return step.is_copy; });
 }
 
-void expect_state(const StateCase& c, int64_t copies) {
+void expect_state(const StateCase& c, int64_t unroll) {
   INFO(text_of(c));
-  CHECK(copies_of(c) == copies);
+  CHECK(unroll_of(c) == unroll);
   expect_lowered_module(text_of(c));
 }
 

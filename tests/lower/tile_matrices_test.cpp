@@ -2,7 +2,7 @@
 #include "tests/codegen/tile_interpreter.h"
 #include "tests/lower/typed_cases.h"
 
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/plan/cost_model.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ bool has_wide_vectors() {
 }
 
 std::string tile_plan(const Types& types, const std::string& rest = "") {
-  return "direct product tile_matrix " + types.lhs + " " + types.rhs + " " + types.result + rest;
+  return "direct mac tile_matrix " + types.lhs + " " + types.rhs + " " + types.result + rest;
 }
 
 void expect_tiles(const std::string& text, LoweredOptions options) {
@@ -71,35 +71,35 @@ TEST_CASE("tile matrices compute dots of any rows, columns and steps", "[lower][
 
 TEST_CASE("tile matrices follow plans written by hand", "[lower][tiles][plan]") {
   for (const Types& types : {kUnlikeBytes, kBf16})
-    for (const char* rest : {" sums tile_registers tile 32x2 columns outermost",
+    for (const char* rest : {" accumulators tile_registers tile 32x2 columns outermost",
                              " tile 16x1 rows outermost",
                              " tile 16x3 columns outermost",
                              " tile 48x1 rows outermost",
                              " tile 26x2 columns outermost",
                              " tile 3x1 columns outermost",
                              " tile 16x1 panel 2 columns outermost",
-                             " tile 32x2 columns outermost parts 3",
+                             " tile 32x2 columns outermost split_k 3",
                              " tile 16x2 columns outermost row_block 32",
-                             " tile 16x2 columns outermost sum_tiles 2 k_blocks 2",
-                             " tile 16x2 rows outermost sum_tiles 2",
-                             " tile 32x1 columns outermost sum_tiles 3",
+                             " tile 16x2 columns outermost accumulator_tiles 2 k_blocks 2",
+                             " tile 16x2 rows outermost accumulator_tiles 2",
+                             " tile 32x1 columns outermost accumulator_tiles 3",
                              " tile 16x3 columns outermost k_blocks 2",
-                             " tile 16x1 columns outermost sum_tiles 2 k_blocks 2 row_block 32",
-                             " tile 16x1 columns outermost parts 2 row_block 16",
-                             " tile 16x2 columns outermost shares 2",
-                             " tile 32x2 columns outermost lhs_columns",
+                             " tile 16x1 columns outermost accumulator_tiles 2 k_blocks 2 row_block 32",
+                             " tile 16x1 columns outermost split_k 2 row_block 16",
+                             " tile 16x2 columns outermost split_m 2",
+                             " tile 32x2 columns outermost swap_operands",
                              " tile 16x3 columns outermost interleaved_epilogue",
                              " tile 3x1 columns outermost interleaved_epilogue",
                              " tile 16x2 rows outermost interleaved_epilogue",
                              " tile 13x2 columns outermost row_block 26 interleaved_epilogue",
-                             " tile 16x2 columns outermost shares 2 interleaved_epilogue",
-                             " tile 3x1 columns outermost shares 3 interleaved_epilogue",
-                             " tile 16x1 columns outermost parts 2 interleaved_epilogue",
+                             " tile 16x2 columns outermost split_m 2 interleaved_epilogue",
+                             " tile 3x1 columns outermost split_m 3 interleaved_epilogue",
+                             " tile 16x1 columns outermost split_k 2 interleaved_epilogue",
                              " tile 16x1 panel 2 columns outermost interleaved_epilogue"}) {
       INFO(rest);
       for (bool constant : {true, false}) {
         DotCase c{types, 53, 96, 70, constant, tile_plan(types, rest)};
-        c.lhs_transposed = std::string(rest).find("lhs_columns") != std::string::npos;
+        c.lhs_transposed = std::string(rest).find("swap_operands") != std::string::npos;
         c.rhs_transposed = c.lhs_transposed;
         expect_tiles(c);
       }
@@ -123,7 +123,7 @@ TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
   for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16}) {
     std::string plan = tile_plan(types);
     using Case = ConvolutionCase;
-    for (auto layout : {Case::Plain, Case::Blocked, Case::ChannelsLast}) {
+    for (auto layout : {Case::Fixed, Case::Blocked, Case::ChannelsLast}) {
       INFO(layout);
       // Padding; channels that fill no block, and no group.
       expect_tiles(Case{types, 32, 33, 1, 3, "3x3 pad 1_1x1_1", 6, 9, layout, true, plan});
@@ -152,7 +152,7 @@ TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
                       plan + " tile 32x2 rows outermost packs_rows" + interleaved});
     // Blocks of lines of the window; rows that leave a batch of tiles half empty.
     expect_tiles(Case{types, 32, 20, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
-                      plan + " tile 16x1 columns outermost sum_tiles 3 k_blocks 3 packs_rows"});
+                      plan + " tile 16x1 columns outermost accumulator_tiles 3 k_blocks 3 packs_rows"});
   }
 }
 
@@ -179,10 +179,11 @@ TEST_CASE("tile matrices read blocks of channels that are their rows", "[lower][
                 plan + " tile 16x1 rows outermost"});
     expect(Case{types, row + 16, 20, 1, 1, "1x1", 6, 9, Case::Blocked, true,
                 plan + " tile 16x2 rows outermost"});
-    for (const char* rest : {" tile 32x2 columns outermost sum_tiles 2 k_blocks 3",
-                             " tile 16x3 columns outermost interleaved_epilogue",
-                             " tile 32x2 rows outermost interleaved_epilogue",
-                             " tile 16x1 columns outermost shares 2", " tile 32x2 rows outermost packs_rows"})
+    for (const char* rest :
+         {" tile 32x2 columns outermost accumulator_tiles 2 k_blocks 3",
+          " tile 16x3 columns outermost interleaved_epilogue",
+          " tile 32x2 rows outermost interleaved_epilogue", " tile 16x1 columns outermost split_m 2",
+          " tile 32x2 rows outermost packs_rows"})
       expect(Case{types, 3 * row, 100, 1, 1, "1x1", 6, 9, Case::Blocked, true, plan + rest});
   }
 }
@@ -192,9 +193,9 @@ TEST_CASE("tile matrices read copies of windows", "[lower][tiles]") {
   for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16})
     for (const char* rest :
          {" tile 16x1 columns outermost packs_windows", " tile 32x2 rows outermost packs_windows",
-          " tile 16x2 columns outermost sum_tiles 2 k_blocks 2 packs_windows",
+          " tile 16x2 columns outermost accumulator_tiles 2 k_blocks 2 packs_windows",
           " tile 27x2 columns outermost packs_windows interleaved_epilogue"})
-      for (auto layout : {Case::Plain, Case::Blocked, Case::ChannelsLast}) {
+      for (auto layout : {Case::Fixed, Case::Blocked, Case::ChannelsLast}) {
         INFO(rest << ", " << layout);
         std::string plan = tile_plan(types, rest);
         auto expect = [&](int64_t channels, int64_t filters, const char* window, int64_t high, int64_t wide,
@@ -211,7 +212,7 @@ TEST_CASE("tile matrices read copies of windows", "[lower][tiles]") {
 }
 
 TEST_CASE("threads share tile matrices", "[lower][tiles]") {
-  for (const char* rest : {" tile 32x2 columns outermost shares 2", " tile 16x2 rows outermost",
+  for (const char* rest : {" tile 32x2 columns outermost split_m 2", " tile 16x2 rows outermost",
                            " tile 16x2 columns outermost row_block 32"}) {
     INFO(rest);
     DotCase c{kUnlikeBytes, 70, 64, 100, true, tile_plan(kUnlikeBytes, rest)};
@@ -286,25 +287,26 @@ TEST_CASE("plans of tile matrices that cannot be followed are refused", "[lower]
     return text.find(part) != std::string::npos;
   };
   CHECK(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes)).empty());
-  CHECK(has(error(kUnlikeBytes, 66, tile_plan(kUnlikeBytes)), "whole groups of steps"));
+  CHECK(has(error(kUnlikeBytes, 66, tile_plan(kUnlikeBytes)), "whole groups of k"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes), true), "lie side by side"));
-  CHECK(has(error({"i16", "i16", "i32"}, 64, "direct product tile_matrix i16 i16 i32"),
-            "are of bytes or bf16"));
+  CHECK(has(error({"i16", "i16", "i32"}, 64, "direct mac tile_matrix i16 i16 i32"), "are of bytes or bf16"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 32x4 columns outermost")),
             "takes 14 registers"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 16x1 splits 2 columns outermost")),
             "neither split nor interleaved"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 16x1 columns outermost k_blocks 2")),
             "left without steps"));
-  CHECK(has(error(kUnlikeBytes, 64,
-                  tile_plan(kUnlikeBytes, " tile 16x1 columns outermost sum_tiles 2 interleaved_epilogue")),
-            "one tile at a time"));
-  CHECK(has(error(kUnlikeBytes, 64,
-                  "direct product dot4 u8 i8 i32 tile 4x2 columns outermost interleaved_epilogue"),
-            "only tile matrices"));
-  CHECK(has(error(kUnlikeBytes, 64, "direct product dot4 u8 i8 i32 tile 4x2 columns outermost sum_tiles 2"),
-            "only tile matrices"));
-  CHECK(has(error(kUnlikeBytes, 64, "direct product dot4 u8 i8 i32 sums tile_registers"),
+  CHECK(has(
+      error(kUnlikeBytes, 64,
+            tile_plan(kUnlikeBytes, " tile 16x1 columns outermost accumulator_tiles 2 interleaved_epilogue")),
+      "one tile at a time"));
+  CHECK(has(
+      error(kUnlikeBytes, 64, "direct mac dot4 u8 i8 i32 tile 4x2 columns outermost interleaved_epilogue"),
+      "only tile matrices"));
+  CHECK(
+      has(error(kUnlikeBytes, 64, "direct mac dot4 u8 i8 i32 tile 4x2 columns outermost accumulator_tiles 2"),
+          "only tile matrices"));
+  CHECK(has(error(kUnlikeBytes, 64, "direct mac dot4 u8 i8 i32 accumulators tile_registers"),
             "elsewhere than in registers"));
 }
 

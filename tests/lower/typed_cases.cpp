@@ -104,7 +104,7 @@ std::string ConvolutionCase::text(const std::string& cpu) const {
          (constant ? "%w = " + extreme_constant(numbers_of.empty() ? types.rhs : numbers_of, count, 5) +
                          " : " + w + " "
                    : "") +
-         copy + " %c = convolution " + (layout == Plain ? "%x" : "%i") + ", %w {window = " + attributes +
+         copy + " %c = convolution " + (layout == Fixed ? "%x" : "%i") + ", %w {window = " + attributes +
          ", groups = " + std::to_string(groups) + ", result = " + types.result +
          (plan.empty() ? "" : ", plan = \"" + plan + "\"") + "} : " + laid_out +
          (layout == Blocked ? " %r = copy %c : " + out + " return %r } }" : " return %c } }");

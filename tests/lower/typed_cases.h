@@ -50,7 +50,7 @@ struct ConvolutionCase {
   int64_t channels, filters, groups = 1, window = 3;
   std::string attributes = "3x3 pad 1_1x1_1";
   int64_t out_high = 6, out_wide = 9;
-  enum { Plain, Blocked, ChannelsLast } layout = Plain; // of the image; results are plain, or in blocks too
+  enum { Fixed, Blocked, ChannelsLast } layout = Fixed; // of the image; results are plain, or in blocks too
   bool constant = true;                                 // the filters
   std::string plan = {};
   int block = 0;               // channels of a block; 0: lanes of the CPU

@@ -18,7 +18,7 @@ void expect_convolution(const ConvolutionCase& c, const std::vector<std::string>
 
 TEST_CASE("convolutions of narrow types are computed by tiles on every CPU", "[lower][typed]") {
   for (const Types& types : kProductTypes)
-    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked}) {
+    for (auto layout : {ConvolutionCase::Fixed, ConvolutionCase::Blocked}) {
       ConvolutionCase c{types, 19, 21};
       c.layout = layout;
       expect_convolution(c);
@@ -27,7 +27,7 @@ TEST_CASE("convolutions of narrow types are computed by tiles on every CPU", "[l
 
 TEST_CASE("convolutions of narrow types over any channels, windows and layouts", "[lower][typed]") {
   for (const Types& types : {kUnlikeBytes, kI16Bytes, kBf16})
-    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked, ConvolutionCase::ChannelsLast})
+    for (auto layout : {ConvolutionCase::Fixed, ConvolutionCase::Blocked, ConvolutionCase::ChannelsLast})
       for (bool constant : {true, false})
         for (ConvolutionCase c :
              {ConvolutionCase{types, 1, 3}, ConvolutionCase{types, 3, 16}, ConvolutionCase{types, 4, 5},
@@ -50,16 +50,16 @@ TEST_CASE("convolutions of narrow types follow plans written by hand", "[lower][
     std::string own = are_bytes(types) ? "dot4 " : "dot2 ";
     std::string operands = types.lhs + " " + types.rhs + " " + types.result;
     const std::string plans[] = {"direct product " + own + operands,
-                                 "direct product fma " + operands + " tile 3x2",
+                                 "direct mac fma " + operands + " tile 3x2",
                                  "direct product " + own + operands + " tile 5x2 rows outermost",
                                  "direct tile 1x1 columns outermost",
-                                 "direct tile 9x1 columns outermost looped_epilogue",
-                                 "direct tile 4x2 splits 2 columns outermost bias_first",
-                                 "direct tile 4x2 columns outermost compact",
-                                 "direct tile 4x2 columns outermost shares 3",
+                                 "direct tile 9x1 columns outermost rolled_epilogue",
+                                 "direct tile 4x2 splits 2 columns outermost bias_in_accumulators",
+                                 "direct tile 4x2 columns outermost optimize_size",
+                                 "direct tile 4x2 columns outermost split_m 3",
                                  "elements"};
     for (const std::string& plan : plans)
-      for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked}) {
+      for (auto layout : {ConvolutionCase::Fixed, ConvolutionCase::Blocked}) {
         ConvolutionCase c{types, 22, 37};
         c.layout = layout;
         c.plan = plan;
@@ -81,17 +81,18 @@ TEST_CASE("sums of a convolution of bytes start from their bias and leave as byt
   for (std::string cpu : {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4"})
     for (const Narrowed& to : all)
       for (std::string scale : {"0.001", "1e5"}) { // beyond i32 as well
-        std::string plan =
-            scale == "1e5" ? "direct tile 3x1 columns outermost looped_epilogue bias_first" : "direct";
+        std::string plan = scale == "1e5"
+                               ? "direct tile 3x1 columns outermost rolled_epilogue bias_in_accumulators"
+                               : "direct";
         INFO(cpu << ": " << to.dtype << " " << to.zero << " in [" << to.low << ", " << to.high << "]");
         std::string block = ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
-        std::string in = "u8[1,18,5,7]{0,1,2,3" + block, sums = "[1,20,5,7]{0,1,2,3" + block,
-                    out = to.dtype + sums, plain = to.dtype + "[1,20,5,7]";
+        std::string in = "u8[1,18,5,7]{0,1,2,3" + block, accumulators = "[1,20,5,7]{0,1,2,3" + block,
+                    out = to.dtype + accumulators, plain = to.dtype + "[1,20,5,7]";
         LoweredOptions options = options_for(kUnlikeBytes, {cpu});
         options.ranges["b"] = {-1e9, 1e9};
         auto everywhere = [&](const std::string& name, const std::string& value) {
           return " %" + name + "0 = constant [" + value + "] : f32[] %" + name + " = broadcast_in_dim %" +
-                 name + "0 {dims = []} : f32" + sums;
+                 name + "0 {dims = []} : f32" + accumulators;
         };
         expect_lowered_module(
             "module @m { func @main(%x: u8[1,18,5,7], %b: i32[20]) -> (" + plain + ") { %w = " +
@@ -99,13 +100,14 @@ TEST_CASE("sums of a convolution of bytes start from their bias and leave as byt
                 " %c = fusion %i, %w, %b {kind = contraction, plan = \"" + plan + "\"} region (%p: " + in +
                 ", %q: i8[20,18,3,3], %d: i32[20]) { %s = convolution %p, %q {window = 3x3 pad 1_1x1_1, "
                 "groups = 1, result = i32} : i32" +
-                sums + " %e = broadcast_in_dim %d {dims = [1]} : i32" + sums + " %t = add %s, %e : i32" +
-                sums + " %f = convert %t {to = f32} : f32" + sums + everywhere("k", scale) +
-                " %m = multiply %f, %k : f32" + sums + " %n = round_nearest_even %m : f32" + sums +
-                everywhere("v", std::to_string(to.zero)) + " %y = add %n, %v : f32" + sums +
+                accumulators + " %e = broadcast_in_dim %d {dims = [1]} : i32" + accumulators +
+                " %t = add %s, %e : i32" + accumulators + " %f = convert %t {to = f32} : f32" + accumulators +
+                everywhere("k", scale) + " %m = multiply %f, %k : f32" + accumulators +
+                " %n = round_nearest_even %m : f32" + accumulators +
+                everywhere("v", std::to_string(to.zero)) + " %y = add %n, %v : f32" + accumulators +
                 everywhere("l", std::to_string(to.low)) + everywhere("h", std::to_string(to.high)) +
-                " %o = clamp %l, %y, %h : f32" + sums + " %z = convert %o {to = " + to.dtype + "} : " + out +
-                " return %z } : " + out + " %r = copy %c : " + plain + " return %r } }",
+                " %o = clamp %l, %y, %h : f32" + accumulators + " %z = convert %o {to = " + to.dtype +
+                "} : " + out + " return %z } : " + out + " %r = copy %c : " + plain + " return %r } }",
             options);
       }
 }
@@ -154,7 +156,7 @@ TEST_CASE("filters of bytes are widened beside floats", "[lower][typed]") {
   };
   for (const Windows& w : {Windows{"1x1", 1, 6, 9}, Windows{"3x3 pad 1_1x1_1 stride 2x2", 3, 3, 5},
                            Windows{"3x3 pad 1_1x1_1", 3, 6, 9}})
-    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked})
+    for (auto layout : {ConvolutionCase::Fixed, ConvolutionCase::Blocked})
       for (bool constant : {true, false}) {
         ConvolutionCase c{types, 22, 37};
         c.attributes = w.attributes, c.window = w.window, c.out_high = w.out_high, c.out_wide = w.out_wide;

@@ -122,16 +122,16 @@ TEST_CASE("dots of narrow types follow plans written by hand", "[lower][typed][p
     std::string operands = types.lhs + " " + types.rhs + " " + types.result;
     const std::string plans[] = {"direct",
                                  "direct product " + own + operands,
-                                 "direct product fma " + operands + " tile 3x2",
+                                 "direct mac fma " + operands + " tile 3x2",
                                  "direct product " + own + operands + " tile 5x3 rows outermost",
                                  "direct tile 13x1 splits 4 columns outermost",
                                  "direct tile 3x2 splits 2 rows outermost",
-                                 "direct tile 4x1 columns outermost parts 3",
+                                 "direct tile 4x1 columns outermost split_k 3",
                                  "direct tile 2x2 columns outermost row_block 6",
-                                 "direct tile 3x1 columns outermost parts 2 row_block 3",
-                                 "direct tile 6x2 columns outermost compact",
-                                 "direct tile 4x2 columns outermost lhs_columns",
-                                 "direct tile 3x1 columns outermost shares 4",
+                                 "direct tile 3x1 columns outermost split_k 2 row_block 3",
+                                 "direct tile 6x2 columns outermost optimize_size",
+                                 "direct tile 4x2 columns outermost swap_operands",
+                                 "direct tile 3x1 columns outermost split_m 4",
                                  "elements"};
     for (const std::string& plan : plans)
       for (bool constant : {true, false}) {
@@ -187,17 +187,17 @@ TEST_CASE("plans name products, and those that types do not have are refused", "
   auto error = [](const Types& types, const std::string& plan) {
     return lowering_error(DotCase{types, 5, 9, 7, true, plan}.text());
   };
-  CHECK(has(error(kUnlikeBytes, "direct product dot4 i8 i8 i32"), "it multiplies u8 and i8 and sums in i32"));
-  CHECK(has(error(kUnlikeBytes, "direct product dot4 u8 i8 f32"), "it multiplies u8 and i8 and sums in i32"));
-  CHECK(has(error(kUnlikeBytes, "direct product dot2 u8 i8 i32"), "dot4 is of bytes, and dot2 of bf16"));
-  CHECK(has(error(kBf16, "direct product dot4 bf16 bf16 f32"), "dot4 is of bytes"));
-  CHECK(has(error(kUnlikeBytes, "direct product tile_matrix u8 i8 i32"), "the CPU has no tile matrices"));
-  CHECK(has(error(kUnlikeBytes, "direct product dot4 u8 i8 i32 sums tile_registers"),
+  CHECK(has(error(kUnlikeBytes, "direct mac dot4 i8 i8 i32"), "it multiplies u8 and i8 and sums in i32"));
+  CHECK(has(error(kUnlikeBytes, "direct mac dot4 u8 i8 f32"), "it multiplies u8 and i8 and sums in i32"));
+  CHECK(has(error(kUnlikeBytes, "direct mac dot2 u8 i8 i32"), "dot4 is of bytes, and dot2 of bf16"));
+  CHECK(has(error(kBf16, "direct mac dot4 bf16 bf16 f32"), "dot4 is of bytes"));
+  CHECK(has(error(kUnlikeBytes, "direct mac tile_matrix u8 i8 i32"), "the CPU has no tile matrices"));
+  CHECK(has(error(kUnlikeBytes, "direct mac dot4 u8 i8 i32 accumulators tile_registers"),
             "elsewhere than in registers"));
   CHECK(has(error({"i8", "i8", "i8"}, "direct"), "register tiles do not sum such products"));
   CHECK(has(error(kUnlikeBytes, "direct tile 3x2 columns outermost unpacked"), "do not lie together"));
-  CHECK(has(error(kUnlikeBytes, "direct tile 3x2 columns outermost parts 4"),
-            "parts would be left without steps"));
+  CHECK(has(error(kUnlikeBytes, "direct tile 3x2 columns outermost split_k 4"),
+            "split_k would leave parts without any"));
 }
 
 TEST_CASE("pairs of products that always fit 16 bits are summed there", "[lower][typed][plan]") {
@@ -231,9 +231,9 @@ TEST_CASE("pairs of products that always fit 16 bits are summed there", "[lower]
   CHECK(products(beyond("64", "65"), "x86-64-v3") == 0);
   CHECK(products(beyond("-127", "-1"), "x86-64-v3") > 0);
   CHECK(products(beyond("-128", "-1"), "x86-64-v3") == 0);
-  std::string known = text("-128", false, ", plan = \"direct product dot4_narrow u8 i8 i32 tile 3x1\"");
+  std::string known = text("-128", false, ", plan = \"direct mac dot4_narrow u8 i8 i32 tile 3x1\"");
   CHECK(products(known, "x86-64-v3") > 0);
-  std::string unknown = DotCase{kUnlikeBytes, 5, 8, 7, false, "direct product dot4_narrow u8 i8 i32"}.text();
+  std::string unknown = DotCase{kUnlikeBytes, 5, 8, 7, false, "direct mac dot4_narrow u8 i8 i32"}.text();
   CHECK(lowering_error(unknown).find("not all pairs of its products are known to fit 16 bits") !=
         std::string::npos);
 }

@@ -1,9 +1,9 @@
 // models_unchanged FOLDER...: the pipelines do not change what real networks compute. Each folder holds
 // model.onnx and test_data_set_*; the module is evaluated as imported and after each pipeline, on the stored
 // inputs. Passes that report "unchanged" are held to it.
-#include "compiler/frontend/onnx/stored_tensors.h"
+#include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/passes/pass.h"
 
 #include <algorithm>

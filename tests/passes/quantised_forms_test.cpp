@@ -4,7 +4,7 @@
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/lower/lower.h"
-#include "compiler/memory/plan.h"
+#include "compiler/memory/arena.h"
 #include "compiler/passes/pass.h"
 #include "tests/passes/quantised_forms.h"
 
@@ -101,16 +101,16 @@ Outcome compile(const std::string& model, const TargetInfo& target) {
 // What is wrong with the outcome; empty: nothing. Products of sums and zero points are beside the layer's.
 std::string wrong_products(const Outcome& outcome, Multiplies expected) {
   if (!outcome.failure.empty()) return outcome.failure;
-  double most = 0;
-  for (const Contraction& each : outcome.contractions) most = std::max(most, each.products);
-  if (most == 0 && expected != Multiplies::Nothing) return "nothing is multiplied";
+  double max = 0;
+  for (const Contraction& each : outcome.contractions) max = std::max(max, each.products);
+  if (max == 0 && expected != Multiplies::Nothing) return "nothing is multiplied";
   for (const Contraction& each : outcome.contractions)
-    if (each.products > most / 16 && each.multiplies > expected) return "multiplies " + each.text;
+    if (each.products > max / 16 && each.multiplies > expected) return "multiplies " + each.text;
   return "";
 }
 
 // Beside scales stand what zero points add, per channel or block: themselves, sums of weights, their product.
-int64_t most_bytes(const QuantisedModel& model, const Case& of) {
+int64_t max_bytes(const QuantisedModel& model, const Case& of) {
   const int64_t weights = model.weight_bytes(), others = model.bytes() - weights;
   const bool adds = of.has_zero_points() || of.weights.scale_per == Per::Block;
   return kOtherBytes + static_cast<int64_t>(kGrowth * growth_of(of) * static_cast<double>(weights)) +
@@ -123,9 +123,9 @@ void check(const Form& form, const Case& of, const TargetInfo& target) {
   Outcome outcome = compile(model.encode(result), target);
   if (std::string wrong = wrong_products(outcome, form.multiplies); !wrong.empty())
     FAIL_CHECK(of.text() << ": " << wrong);
-  else if (outcome.bytes > most_bytes(model, of))
+  else if (outcome.bytes > max_bytes(model, of))
     FAIL_CHECK(of.text() << ": holds " << outcome.bytes << " bytes of weights, of " << model.bytes()
-                         << " in the model; most: " << most_bytes(model, of));
+                         << " in the model; most: " << max_bytes(model, of));
 }
 
 } // namespace

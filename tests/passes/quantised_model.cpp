@@ -26,19 +26,19 @@ int64_t count_of(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-int64_t least_of(DType dtype) {
+int64_t min_of(DType dtype) {
   return is_signed(dtype) ? -(int64_t{1} << (bit_width(dtype) - 1)) : 0;
 }
 
 int64_t middle_of(DType dtype) {
-  return least_of(dtype) + (int64_t{1} << (bit_width(dtype) - 1));
+  return min_of(dtype) + (int64_t{1} << (bit_width(dtype) - 1));
 }
 
 std::vector<uint8_t> stored(DType dtype, const std::vector<int64_t>& values) {
   std::vector<uint8_t> bytes(byte_size(dtype, values.size()));
   for (size_t i = 0; i < values.size(); ++i) {
     const auto value = static_cast<uint64_t>(values[i]);
-    if (is_packed(dtype)) {
+    if (is_sub_byte(dtype)) {
       bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] | (value & 15) << i % 2 * 4);
       continue;
     }
@@ -82,9 +82,9 @@ std::string QuantisedModel::constant(const Message& tensor, int64_t bytes) {
   return "v" + std::to_string(values_);
 }
 
-std::string QuantisedModel::tensor(DType dtype, const Dims& dims, int64_t least, int64_t most) {
+std::string QuantisedModel::tensor(DType dtype, const Dims& dims, int64_t min, int64_t max) {
   std::vector<int64_t> values(static_cast<size_t>(count_of(dims)));
-  std::uniform_int_distribution<int64_t> any(least, most);
+  std::uniform_int_distribution<int64_t> any(min, max);
   for (int64_t& each : values) each = any(random_);
   std::vector<uint8_t> bytes = stored(dtype, values);
   return constant(tensor_header(next(), wire_type(dtype), dims).raw(9, bytes),
@@ -140,11 +140,11 @@ std::string QuantisedModel::qdq(const std::string& value) {
 std::string QuantisedModel::integers(const Dims& dims) {
   const DType dtype = weights_.dtype;
   const bool has_middle = is_signed(dtype) || weights_.zero_points != ZeroPoints::None;
-  int64_t least = least_of(dtype), most = 2 * middle_of(dtype) - least - 1;
+  int64_t min = min_of(dtype), max = 2 * middle_of(dtype) - min - 1;
   const int64_t near = has_middle ? middle_of(dtype) : 0;
-  if (is_wide()) least = std::max(least, near - 12), most = std::min(most, near + 12);
+  if (is_wide()) min = std::max(min, near - 12), max = std::min(max, near + 12);
   const int64_t before = bytes_;
-  std::string name = tensor(dtype, dims, least, most);
+  std::string name = tensor(dtype, dims, min, max);
   weight_bytes_ += bytes_ - before;
   return name;
 }

@@ -76,7 +76,7 @@ public:
 private:
   std::string next() { return "v" + std::to_string(++values_); }
   std::string constant(const Message& tensor, int64_t bytes);
-  std::string tensor(DType dtype, const Dims& dims, int64_t least, int64_t most);
+  std::string tensor(DType dtype, const Dims& dims, int64_t min, int64_t max);
   Dims parameter_dims(const Dims& dims, int64_t channels, int64_t steps) const;
   bool is_wide() const { return bit_width(activations_.dtype) == 16; }
 

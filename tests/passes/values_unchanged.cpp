@@ -1,6 +1,6 @@
 // The pipeline for a target does not change what small programs compute, on random inputs, by the evaluator.
 #include "compiler/graph/evaluate.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/passes/pass.h"
 
 #include <catch2/catch.hpp>
@@ -84,12 +84,12 @@ TEST_CASE("random numbers are the evaluator's bit for bit") {
 // Of 48 columns of 64 steps, integers times a power of two for each block: [64,48], or turned.
 TEST_CASE("weights that the narrow type holds exactly") {
   for (bool is_turned : {false, true})
-    for (auto [weights, most] :
+    for (auto [weights, max] :
          {std::pair{plan::WeightType::I4, 8}, {plan::WeightType::I8, 127}, {plan::WeightType::BF16, 127}}) {
       std::string numbers;
       for (int64_t i = 0; i < 64 * 48; ++i) {
         int64_t column = is_turned ? i / 64 : i % 48, step = is_turned ? i % 64 : i / 48;
-        int64_t integer = step % 32 == 0 ? -most : (step * 7 + column * 3) % (2 * most) - most;
+        int64_t integer = step % 32 == 0 ? -max : (step * 7 + column * 3) % (2 * max) - max;
         int64_t scale = weights == plan::WeightType::I4 ? 1 << (column + step / 32) % 4 : 1 << column % 4;
         numbers += (i ? ", " : "") + std::to_string(integer * scale);
       }

@@ -1,5 +1,5 @@
 // Register tiles for rows that vary beside those for rows that are known.
-#include "compiler/plan/contraction.h"
+#include "compiler/plan/tiling.h"
 
 #include <catch2/catch.hpp>
 
@@ -18,7 +18,7 @@ plan::Tiling tiling_of(const char* cpu, int64_t rows, bool vary) {
   shape.k = {{plan::ReductionLoop::Kind::Rolled, 384}};
   shape.scalar_bytes = rows * 384 * 4;
   shape.vector_bytes = 384 * 384 * 4;
-  shape.set_product({});
+  shape.set_mac({});
   return plan::choose_tiling(shape, *target);
 }
 
@@ -37,11 +37,11 @@ TEST_CASE("tiles of rows that vary leave little of numbers that people have", "[
 }
 
 TEST_CASE("few rows that vary have tiles that they fill", "[plan]") {
-  for (int64_t most : {1, 2, 3, 5, 7}) {
-    plan::Tiling tiling = tiling_of("x86-64-v3", most, true);
-    INFO(most);
+  for (int64_t max : {1, 2, 3, 5, 7}) {
+    plan::Tiling tiling = tiling_of("x86-64-v3", max, true);
+    INFO(max);
     CHECK(tiling.tile.rows >= 1);
-    CHECK(tiling.tile.rows <= most);
+    CHECK(tiling.tile.rows <= max);
     CHECK(tiling.rest_rows <= tiling.tile.rows);
   }
 }

@@ -1,5 +1,5 @@
 // What the cost model says of products of bytes beside those of floats.
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/plan/cost_model.h"
 
 #include <catch2/catch.hpp>
@@ -37,10 +37,10 @@ TEST_CASE("products of bytes gain as far as channels fill them", "[plan]") {
 
 TEST_CASE("the lower bound of a count is no size that a choice is made for", "[plan]") {
   Dim dim(IntExpr::symbol(std::make_shared<const Symbol>(Symbol{"n", 0, 256})));
-  CHECK(plan::extent_at(dim, plan::Size::Least) == 1);
+  CHECK(plan::extent_at(dim, plan::Size::Min) == 1);
   CHECK(plan::extent_at(dim, plan::Size::Usual) == 16);
   dim.counted = true;
-  CHECK(plan::extent_at(dim, plan::Size::Least) == 16);
+  CHECK(plan::extent_at(dim, plan::Size::Min) == 16);
   CHECK(plan::extent_at(dim, plan::Size::Usual) == 64);
-  CHECK(plan::extent_at(dim, plan::Size::Most) == 256);
+  CHECK(plan::extent_at(dim, plan::Size::Max) == 256);
 }

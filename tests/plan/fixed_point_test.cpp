@@ -45,9 +45,9 @@ TEST_CASE("rounding in integers is within one step, and nearly always the neares
   for (int c = 0; c < 4000; ++c) {
     std::vector<FixedPointTerm> terms(static_cast<size_t>(1 + c % 3));
     for (FixedPointTerm& term : terms) {
-      term.most = std::floor(std::exp2(uniform(0, 31))) - 1;
+      term.max = std::floor(std::exp2(uniform(0, 31))) - 1;
       double sign = uniform(0, 1) < 0.2 ? -1 : 1;
-      term.factors = {sign * std::exp2(uniform(-2, 10)) / (term.most + 1)};
+      term.factors = {sign * std::exp2(uniform(-2, 10)) / (term.max + 1)};
     }
     double bias = uniform(-300, 300);
     auto fixed = choose_fixed_point(terms, {bias});
@@ -56,8 +56,8 @@ TEST_CASE("rounding in integers is within one step, and nearly always the neares
     for (int i = 0; i < 50; ++i) {
       std::vector<int64_t> numbers;
       for (const FixedPointTerm& term : terms)
-        numbers.push_back(std::llround(i < 2 ? (i == 0 ? term.most : -term.most)
-                                             : term.most * std::pow(uniform(-1, 1), 3)));
+        numbers.push_back(
+            std::llround(i < 2 ? (i == 0 ? term.max : -term.max) : term.max * std::pow(uniform(-1, 1), 3)));
       double wanted = std::clamp(exact(terms, bias, numbers), -300.0, 300.0);
       auto found = std::clamp(static_cast<double>(rounded(*fixed, numbers)), -300.0, 300.0);
       CHECK(std::abs(found - wanted) <= 0.5 + 0.25);

@@ -20,47 +20,47 @@ TEST_CASE("plans print as they are read", "[plan]") {
        {"direct",
         "direct tile 14x2 columns outermost",
         "direct tile 4x3 splits 2 interleave 4 rows outermost",
-        "direct tile 6x4 columns outermost parts 3 row_block 48",
-        "direct tile 4x2 columns outermost shares 5",
+        "direct tile 6x4 columns outermost split_k 3 row_block 48",
+        "direct tile 4x2 columns outermost split_m 5",
         "direct tile 1x4 panel 8 columns outermost whole_panels",
-        "direct tile 1x2 columns outermost column_streams 2 whole_panels compact",
-        "direct tile 8x1 columns outermost compact lhs_columns unpacked looped_epilogue",
-        "direct product dot4 u8 i8 i32",
-        "direct product dot2 bf16 bf16 f32 tile 14x2 columns outermost",
-        "direct product fma f32 i4 f32 tile 8x3 columns outermost widened",
-        "direct product dot4 u8 i8 i32 tile 8x3 columns outermost four_bits widened",
-        "direct product fma i16 u8 i32 tile 1x1 rows outermost",
-        "direct product tile_matrix u8 i8 i32 sums tile_registers",
-        "direct tile 32x2 columns outermost sum_tiles 4 k_blocks 3 parts 2 row_block 64",
-        "direct tile 16x3 columns outermost interleaved_epilogue looped_epilogue",
-        "polyphase tile 4x2 columns outermost bias_first",
+        "direct tile 1x2 columns outermost column_streams 2 whole_panels optimize_size",
+        "direct tile 8x1 columns outermost optimize_size swap_operands unpacked rolled_epilogue",
+        "direct mac dot4 u8 i8 i32",
+        "direct mac dot2 bf16 bf16 f32 tile 14x2 columns outermost",
+        "direct mac fma f32 i4 f32 tile 8x3 columns outermost widened",
+        "direct mac dot4 u8 i8 i32 tile 8x3 columns outermost four_bits widened",
+        "direct mac fma i16 u8 i32 tile 1x1 rows outermost",
+        "direct mac tile_matrix u8 i8 i32 accumulators tile_registers",
+        "direct tile 32x2 columns outermost accumulator_tiles 4 k_blocks 3 split_k 2 row_block 64",
+        "direct tile 16x3 columns outermost interleaved_epilogue rolled_epilogue",
+        "polyphase tile 4x2 columns outermost bias_in_accumulators",
         "planar tile 3x4 columns outermost",
         "winograd 4x2",
-        "winograd 4x4 tile 14x2 splits 2 batch 56 looped_epilogue",
-        "winograd 2x2 tile 8x3 batch 16 apart",
-        "depthwise_chain lines 3",
+        "winograd 4x4 tile 14x2 splits 2 batch 56 rolled_epilogue",
+        "winograd 2x2 tile 8x3 batch 16 separate_transform",
+        "depthwise_chain rows 3",
         "attention",
-        "attention tile 12x2 steps 4 block 64 packs_keys packs_values",
-        "attention tile 4x1 steps 2 block 8 accumulators 2 packs_keys skips_hidden",
-        "attention tile 4x1 steps 2 block 8 skips_hidden fused_exponents",
-        "attention product tile_matrix bf16 bf16 f32",
-        "attention product dot2 bf16 bf16 f32 tile 6x4 steps 8 block 224 packs_keys packs_values",
-        "attention product tile_matrix bf16 bf16 f32 tile 29x2 steps 1 block 224",
+        "attention tile 12x2 unroll 4 block 64 packs_keys packs_values",
+        "attention tile 4x1 unroll 2 block 8 accumulators 2 packs_keys skips_hidden",
+        "attention tile 4x1 unroll 2 block 8 skips_hidden fused_exponents",
+        "attention mac tile_matrix bf16 bf16 f32",
+        "attention mac dot2 bf16 bf16 f32 tile 6x4 unroll 8 block 224 packs_keys packs_values",
+        "attention mac tile_matrix bf16 bf16 f32 tile 29x2 unroll 1 block 224",
         "recurrent",
         "recurrent tile 2x3",
-        "recurrent tile 2x3 sums 8 fetch_ahead 4096 turns looped_cells",
-        "recurrent tile 1x4 turns",
+        "recurrent tile 2x3 accumulators 8 prefetch_distance 4096 alternate_direction rolled_cells",
+        "recurrent tile 1x4 alternate_direction",
         "relayout squares 8",
         "rows",
         "rows in_producer",
-        "rows lanes 4 keeps_terms short_terms in_producer",
-        "line_pooling",
-        "line_pooling lanes 8",
-        "rows lanes 8 copies 4 accumulators 2 keeps_terms in_producer",
+        "rows lanes 4 stores_exponentials fast_exp in_producer",
+        "row_pooling",
+        "row_pooling lanes 8",
+        "rows lanes 8 unroll 4 accumulators 2 stores_exponentials in_producer",
         "elements",
         "elements lanes 4",
-        "elements lanes 4 window 9 strided in_blocks",
-        "elements lanes 16 copies 2 accumulators 1 boxes 3 window 9 in_blocks",
+        "elements lanes 4 max_unrolled_window 9 strided in_blocks",
+        "elements lanes 16 unroll 2 accumulators 1 partitions 3 max_unrolled_window 9 in_blocks",
         "relayout",
         "resample",
         "resample vectors lanes 8",
@@ -69,7 +69,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "trees",
         "trees tile 4x2 block 64",
         "fused_spatial_sum",
-        "members",
+        "inline",
         "concatenate",
         "update_slice",
         "scatter_elements",
@@ -85,39 +85,40 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "top_k sorts",
         "top_k selects lanes 16",
         "pack_elements",
-        "depthwise tile 7 along 1 looped_epilogue bias_first",
+        "depthwise tile 7 along 1 rolled_epilogue bias_in_accumulators",
         "depthwise tile 7 along 1",
-        "depthwise product dot4 u8 i8 i32 tile 7 along 1 straight",
-        "depthwise tile 14 along 0 straight",
-        "depthwise tile 6 along 2 straight taps_in_registers",
-        "pooling tile 8 along 1 straight",
+        "depthwise mac dot4 u8 i8 i32 tile 7 along 1 unrolled",
+        "depthwise tile 14 along 0 unrolled",
+        "depthwise tile 6 along 2 unrolled taps_in_registers",
+        "pooling tile 8 along 1 unrolled",
         "pooling tile 1 along 0"})
     CHECK(printed(text) == text);
 }
 
 TEST_CASE("a plan that is none names the place", "[plan]") {
-  CHECK(printed("direct product fma f32 f32 f32") == "direct"); // what stands for no text
-  CHECK(printed("direct sums registers tile 4x2 rows outermost") == "direct tile 4x2 rows outermost");
-  CHECK(printed("direct product dot3 u8 i8 i32").find("one of fma, dot2, dot4") != std::string::npos);
-  CHECK(printed("direct product dot4 u8 s8 i32").find("'s8' is no element type") != std::string::npos);
-  CHECK(printed("direct sums elsewhere").find("registers, tile_registers or scratch") != std::string::npos);
+  CHECK(printed("direct mac fma f32 f32 f32") == "direct"); // what stands for no text
+  CHECK(printed("direct accumulators registers tile 4x2 rows outermost") == "direct tile 4x2 rows outermost");
+  CHECK(printed("direct mac dot3 u8 i8 i32").find("one of fma, dot2, dot4") != std::string::npos);
+  CHECK(printed("direct mac dot4 u8 s8 i32").find("'s8' is no element type") != std::string::npos);
+  CHECK(printed("direct accumulators elsewhere").find("registers, tile_registers or scratch") !=
+        std::string::npos);
   CHECK(printed("depthwise tile") == "plan:1:15: expected an integer");
   CHECK(printed("depthwise along 1") == "plan:1:11: expected 'tile'");
   CHECK(printed("pooling tile 3 along 1 taps_in_registers") == "plan:1:24: expected the end of the plan");
   CHECK(printed("direct tile 0x2").find("wanted two sizes from 1 to 64") != std::string::npos);
   CHECK(printed("direct tile 65x2").find("wanted two sizes from 1 to 64") != std::string::npos);
-  CHECK(printed("direct tile 4x2 parts 0").find("at least one part") != std::string::npos);
+  CHECK(printed("direct tile 4x2 split_k 0").find("at least one part") != std::string::npos);
   CHECK(printed("direct tile 4x2 columns").find("expected 'outermost'") != std::string::npos);
-  CHECK(printed("attention tile 2x2 steps 3 block 8").find("steps are 1, 2, 4 or 8") != std::string::npos);
+  CHECK(printed("attention tile 2x2 unroll 3 block 8").find("steps are 1, 2, 4 or 8") != std::string::npos);
   CHECK(printed("winograd 4x4 tile 2x2").find("expected 'batch'") != std::string::npos);
-  CHECK(printed("attention tile 2x2 steps 4 block 8 accumulators 65").find("at most 64 accumulators") !=
+  CHECK(printed("attention tile 2x2 unroll 4 block 8 accumulators 65").find("at most 64 accumulators") !=
         std::string::npos);
-  CHECK(printed("recurrent tile 2x2 sums 0").find("at least one sum") != std::string::npos);
+  CHECK(printed("recurrent tile 2x2 accumulators 0").find("at least one sum") != std::string::npos);
   CHECK(printed("elements lanes 0").find("at least one lane") != std::string::npos);
-  CHECK(printed("elements lanes 8 copies 65").find("at most 64 copies") != std::string::npos);
-  CHECK(printed("elements lanes 8 boxes 0").find("at least one box") != std::string::npos);
+  CHECK(printed("elements lanes 8 unroll 65").find("at most 64 times") != std::string::npos);
+  CHECK(printed("elements lanes 8 partitions 0").find("at least one box") != std::string::npos);
   CHECK(printed("resample gathers").find("expected 'lanes'") != std::string::npos);
-  CHECK(printed("rows lanes 8 copies 2") == "rows lanes 8"); // what stands for no text
+  CHECK(printed("rows lanes 8 unroll 2") == "rows lanes 8"); // what stands for no text
   CHECK(printed("relayout squares 0").find("a square has elements") != std::string::npos);
   CHECK(printed("sort tile 2x2").find("expected the end of the plan") != std::string::npos);
   CHECK(printed("guess tile 3").find("wanted one of: arg_reduce, attention") != std::string::npos);

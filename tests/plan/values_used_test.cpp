@@ -1,7 +1,7 @@
 // Plans of products by weights that a program may change: they are right for all weights.
 #include "compiler/graph/builder.h"
 #include "compiler/plan/byte_values.h"
-#include "compiler/plan/product.h"
+#include "compiler/plan/mac_instruction.h"
 #include "compiler/target/cpu_table.h"
 
 #include <catch2/catch.hpp>
@@ -39,7 +39,7 @@ TEST_CASE("products that small weights keep from saturating are not taken for ot
   REQUIRE(target);
   auto product = [&](int value, bool may_change) {
     ByteDot made(value, may_change);
-    auto chosen = choose_product(*made.dot.def, *target, /*strict=*/false);
+    auto chosen = choose_mac(*made.dot.def, *target, /*strict=*/false);
     return chosen ? to_string(*chosen) : std::string("none");
   };
   CHECK(product(1, /*may_change=*/false) != product(127, /*may_change=*/false));

@@ -99,7 +99,8 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
   options.threads = test.setting.threads;
   options.share_all = true;
   options.import = test.graph.import_options();
-  if (auto hot = test.hot_values(); !hot.empty()) options.hot.push_back(std::move(hot));
+  if (auto specializations = test.specializations(); !specializations.empty())
+    options.specializations.push_back(std::move(specializations));
   options.cpus = test.setting.cpus;
   auto is_state = [&](const std::string& name) {
     return std::any_of(test.graph.states.begin(), test.graph.states.end(),
@@ -311,7 +312,7 @@ Verdict check_case(const TestCase& test, const std::function<void(const std::str
   }
   std::vector<EndingRun> ending = evaluate_ending_runs(test, *imported->module);
   phase("run");
-  for (size_t variant = 0; variant <= compilation->narrower.size(); ++variant) {
+  for (size_t variant = 0; variant <= compilation->variants.size(); ++variant) {
     compilation->run_variant = variant;
     Verdict verdict = check_variant(test, *compilation, runs, ending, imported->module->main());
     if (!verdict.passed()) return verdict;

@@ -8,15 +8,15 @@
 namespace firn::test {
 namespace {
 
-constexpr double kMostRoom = 20000; // elements, where bounds are wider than they have to be
+constexpr double kMaxRoom = 20000; // elements, where bounds are wider than they have to be
 
 int64_t length(const Numbers& numbers) {
-  return static_cast<int64_t>(numbers.most.size());
+  return static_cast<int64_t>(numbers.max.size());
 }
 
 // The part of one element.
 Numbers element(const Numbers& numbers, size_t i) {
-  Numbers one{{}, {numbers.most[i]}};
+  Numbers one{{}, {numbers.max[i]}};
   for (const Dims& at : numbers.at) one.at.push_back({at[i]});
   return one;
 }
@@ -33,7 +33,7 @@ std::string raw_input(Growth& g, DType dtype, const Numbers& numbers,
   size_t run = 0;
   return g.input_in_each({length(numbers)}, [&](const Dims& dims) {
     auto literal = std::make_shared<Literal>(dtype, dims);
-    for (size_t i = 0; i < numbers.most.size(); ++i)
+    for (size_t i = 0; i < numbers.max.size(); ++i)
       literal->set_int(static_cast<int64_t>(i), make(numbers.at[run][i], run));
     ++run;
     return literal;
@@ -46,10 +46,10 @@ std::vector<TestEnd> extremes(Growth& g, const std::string& input, const Numbers
   for (int64_t i = g.random.between(1, 3); i > 0; --i) {
     auto literal = std::make_shared<Literal>(g.literal(input));
     auto place = static_cast<size_t>(g.random.between(0, length(numbers) - 1));
-    int64_t most = numbers.most[place], far = literal->dtype() == DType::I64 ? INT64_MAX : INT32_MAX;
+    int64_t max = numbers.max[place], far = literal->dtype() == DType::I64 ? INT64_MAX : INT32_MAX;
     literal->set_int(static_cast<int64_t>(place),
-                     g.random.pick({most + 1, most + 1, most + g.random.between(1, 40), int64_t{-1},
-                                    -1 - g.random.between(0, most), int64_t{0}, far, -far - 1, far - most,
+                     g.random.pick({max + 1, max + 1, max + g.random.between(1, 40), int64_t{-1},
+                                    -1 - g.random.between(0, max), int64_t{0}, far, -far - 1, far - max,
                                     far / 2 + 1, int64_t{1} << 31}));
     ends.push_back({input, std::move(literal)});
   }
@@ -58,28 +58,28 @@ std::vector<TestEnd> extremes(Growth& g, const std::string& input, const Numbers
 
 // Of which no more is known than the most that is told; that of all elements where one number says it.
 Deciding bounded(Growth& g, std::string operand, const Numbers& numbers, bool derived) {
-  Dims most = numbers.most;
-  if (std::all_of(most.begin(), most.end(), [&](int64_t each) { return each == most[0]; }) &&
+  Dims max = numbers.max;
+  if (std::all_of(max.begin(), max.end(), [&](int64_t each) { return each == max[0]; }) &&
       g.random.chance(0.5))
-    most.resize(1);
-  return {operand, {{operand, most, derived && !g.random.chance(0.2)}}, {}};
+    max.resize(1);
+  return {operand, {{operand, max, derived && !g.random.chance(0.2)}}, {}};
 }
 
 // Clip(x, 0, most), perhaps without the lower end.
 Deciding clipped(Growth& g, Numbers numbers) {
-  int64_t most = *std::max_element(numbers.most.begin(), numbers.most.end());
-  bool has_least = g.random.chance(0.7);
+  int64_t max = *std::max_element(numbers.max.begin(), numbers.max.end());
+  bool has_min = g.random.chance(0.7);
   DType dtype = g.random.pick({DType::I64, DType::I64, DType::I32});
   std::string raw = raw_input(g, dtype, numbers, [&](int64_t number, size_t) {
     int64_t beyond = g.random.pick({0, 0, 1, 7, 1000});
-    return number == most ? number + beyond : number == 0 && has_least ? -beyond : number;
+    return number == max ? number + beyond : number == 0 && has_min ? -beyond : number;
   });
   std::string operand =
-      g.add("Clip", {raw, has_least ? g.constant_scalar(dtype, 0) : std::string(Growth::kAbsent),
-                     g.constant_scalar(dtype, static_cast<double>(most))});
+      g.add("Clip", {raw, has_min ? g.constant_scalar(dtype, 0) : std::string(Growth::kAbsent),
+                     g.constant_scalar(dtype, static_cast<double>(max))});
   if (dtype == DType::I32) operand = g.add("Cast", {operand}, {attribute("to", wire_type(DType::I64))});
   if (operand.empty()) return {};
-  std::fill(numbers.most.begin(), numbers.most.end(), most);
+  std::fill(numbers.max.begin(), numbers.max.end(), max);
   Deciding result = bounded(g, operand, numbers, /*derived=*/true);
   result.ends = extremes(g, raw, numbers);
   return result;
@@ -87,13 +87,13 @@ Deciding clipped(Growth& g, Numbers numbers) {
 
 // x modulo one more than the most.
 Deciding remainder(Growth& g, Numbers numbers) {
-  int64_t divisor = *std::max_element(numbers.most.begin(), numbers.most.end()) + 1;
+  int64_t divisor = *std::max_element(numbers.max.begin(), numbers.max.end()) + 1;
   std::string raw = raw_input(g, DType::I64, numbers, [&](int64_t number, size_t) {
     return number + divisor * g.random.between(0, 3);
   });
   std::string operand = g.add("Mod", {raw, g.constant_scalar(DType::I64, static_cast<double>(divisor))});
   if (operand.empty()) return {};
-  std::fill(numbers.most.begin(), numbers.most.end(), divisor - 1);
+  std::fill(numbers.max.begin(), numbers.max.end(), divisor - 1);
   Deciding result = bounded(g, operand, numbers, /*derived=*/true);
   result.ends = extremes(g, raw, numbers);
   return result;
@@ -101,20 +101,20 @@ Deciding remainder(Growth& g, Numbers numbers) {
 
 // Bytes, which may be up to 255 as far as their type says: the most is told.
 Deciding cast_bytes(Growth& g, const Numbers& numbers) {
-  if (*std::max_element(numbers.most.begin(), numbers.most.end()) > 255) return deciding_input(g, numbers);
+  if (*std::max_element(numbers.max.begin(), numbers.max.end()) > 255) return deciding_input(g, numbers);
   std::string raw = raw_input(g, DType::U8, numbers, [](int64_t number, size_t) { return number; });
   std::string operand = g.add("Cast", {raw}, {attribute("to", wire_type(DType::I64))});
   if (operand.empty()) return {};
   Deciding result = bounded(g, operand, numbers, /*derived=*/false);
   auto literal = std::make_shared<Literal>(g.literal(raw));
-  literal->set_int(0, std::min<int64_t>(255, numbers.most[0] + g.random.between(1, 200)));
+  literal->set_int(0, std::min<int64_t>(255, numbers.max[0] + g.random.between(1, 200)));
   result.ends.push_back({raw, std::move(literal)});
   return result;
 }
 
 // Of each run as many true elements as the only number says.
 std::string mask_of(Growth& g, const Numbers& numbers) {
-  int64_t extent = numbers.most[0];
+  int64_t extent = numbers.max[0];
   while (!g.is_fixed(extent)) ++extent;
   size_t run = 0;
   return g.input_in_each({extent}, [&](const Dims& dims) {
@@ -136,7 +136,7 @@ Deciding counted(Growth& g, const Numbers& numbers) {
   std::string ones = g.add("Cast", {mask}, {attribute("to", wire_type(DType::I64))});
   std::string sum = g.add("ReduceSum", {ones, g.constant_ints({0})}, {attribute("keepdims", 1)});
   Numbers summed = numbers;
-  summed.most[0] = g.literal(mask).num_elements();
+  summed.max[0] = g.literal(mask).num_elements();
   return sum.empty() ? Deciding{} : bounded(g, sum, summed, /*derived=*/true);
 }
 
@@ -152,7 +152,7 @@ Deciding from_extent(Growth& g, const Numbers& numbers) {
   Numbers told = numbers;
   for (size_t run = 0; run < numbers.at.size(); ++run) {
     is_smaller &= numbers.at[run][0] <= extent_in(run);
-    told.most[0] = std::max(told.most[0], extent_in(run));
+    told.max[0] = std::max(told.max[0], extent_in(run));
   }
   std::string raw = raw_input(g, DType::I64, numbers, [&](int64_t number, size_t run) {
     if (!is_smaller) return extent_in(run) - number;
@@ -173,7 +173,7 @@ Deciding of_one(Growth& g, const Numbers& numbers) {
   case 2: return remainder(g, numbers);
   case 3: return cast_bytes(g, numbers);
   case 4:
-  case 5: return numbers.most[0] > 0 ? counted(g, numbers) : deciding_input(g, numbers);
+  case 5: return numbers.max[0] > 0 ? counted(g, numbers) : deciding_input(g, numbers);
   default: return from_extent(g, numbers);
   }
 }
@@ -184,7 +184,7 @@ Deciding joined(Growth& g, const Numbers& numbers) {
   TestBound bound{"", {}, /*derived=*/true};
   Deciding result;
   bool all_known = true;
-  for (size_t i = 0; i < numbers.most.size(); ++i) {
+  for (size_t i = 0; i < numbers.max.size(); ++i) {
     Numbers one = element(numbers, i);
     bool same = std::all_of(one.at.begin(), one.at.end(), [&](const Dims& at) { return at == one.at[0]; });
     Deciding part =
@@ -192,7 +192,7 @@ Deciding joined(Growth& g, const Numbers& numbers) {
     if (part.operand.empty()) return {};
     parts.push_back(part.operand);
     all_known &= part.bounds.empty();
-    bound.most.push_back(part.bounds.empty() ? one.most[0] : part.bounds[0].most[0]);
+    bound.max.push_back(part.bounds.empty() ? one.max[0] : part.bounds[0].max[0]);
     bound.derived &= part.bounds.empty() || part.bounds[0].derived;
     result.ends.insert(result.ends.end(), part.ends.begin(), part.ends.end());
   }
@@ -203,19 +203,19 @@ Deciding joined(Growth& g, const Numbers& numbers) {
 
 } // namespace
 
-std::vector<int64_t> draw_numbers(Growth& g, int64_t most) {
+std::vector<int64_t> draw_numbers(Growth& g, int64_t max) {
   std::vector<int64_t> numbers;
   for (size_t run = 0; run < g.num_runs(); ++run) {
-    int64_t least = run == 0 ? std::min<int64_t>(1, most) : 0;
-    numbers.push_back(g.random.chance(0.5) ? g.random.pick({least, std::min<int64_t>(1, most), most})
-                                           : g.random.between(least, most));
+    int64_t min = run == 0 ? std::min<int64_t>(1, max) : 0;
+    numbers.push_back(g.random.chance(0.5) ? g.random.pick({min, std::min<int64_t>(1, max), max})
+                                           : g.random.between(min, max));
   }
   return numbers;
 }
 
-Numbers draw_numbers(Growth& g, const Dims& most) {
-  Numbers numbers{std::vector<Dims>(g.num_runs()), most};
-  for (int64_t each : most) {
+Numbers draw_numbers(Growth& g, const Dims& max) {
+  Numbers numbers{std::vector<Dims>(g.num_runs()), max};
+  for (int64_t each : max) {
     std::vector<int64_t> drawn = draw_numbers(g, each);
     for (size_t run = 0; run < drawn.size(); ++run) numbers.at[run].push_back(drawn[run]);
   }
@@ -232,12 +232,12 @@ Deciding deciding_input(Growth& g, const Numbers& numbers) {
 
 Deciding draw_deciding(Growth& g, const Numbers& numbers) {
   if (!g.is_fixed(length(numbers))) return {}; // the operand would be longer or shorter in other runs
-  if (numbers.most.size() == 1) return of_one(g, numbers);
+  if (numbers.max.size() == 1) return of_one(g, numbers);
   if (g.random.chance(0.4)) return joined(g, numbers);
   // Where one number bounds all of them there is room for its power.
-  double room = std::pow(static_cast<double>(*std::max_element(numbers.most.begin(), numbers.most.end())),
+  double room = std::pow(static_cast<double>(*std::max_element(numbers.max.begin(), numbers.max.end())),
                          static_cast<double>(length(numbers)));
-  if (any_below_zero(numbers) || room > kMostRoom) return deciding_input(g, numbers);
+  if (any_below_zero(numbers) || room > kMaxRoom) return deciding_input(g, numbers);
   switch (g.random.between(0, 3)) {
   case 0: return clipped(g, numbers);
   case 1: return remainder(g, numbers);

@@ -9,7 +9,7 @@ namespace firn::test {
 // What the elements of an operand are to be.
 struct Numbers {
   std::vector<Dims> at; // in each run; below 0 only where an operator gives that a meaning
-  Dims most;            // by element
+  Dims max;             // by element
 };
 
 struct Deciding {
@@ -19,9 +19,9 @@ struct Deciding {
 };
 
 // An element between 0 and `most` for each run, not 0 in the first.
-std::vector<int64_t> draw_numbers(Growth& g, int64_t most);
+std::vector<int64_t> draw_numbers(Growth& g, int64_t max);
 // Elements drawn so.
-Numbers draw_numbers(Growth& g, const Dims& most);
+Numbers draw_numbers(Growth& g, const Dims& max);
 // An operand computed in one of the ways in which exporters compute shapes, or an input. Its bound is derived
 // only where the compiler knows how.
 Deciding draw_deciding(Growth& g, const Numbers& numbers);

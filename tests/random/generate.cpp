@@ -126,7 +126,7 @@ Setting draw_setting(uint64_t seed) {
   setting.threads = random.pick({1, 1, 1, 1, 2, 3, 5, 8});
   setting.external = random.chance(0.5);
   setting.guard_before = random.chance(0.5);
-  setting.hot = random.pick({-1, -1, 0, 1, 2});
+  setting.specializations = random.pick({-1, -1, 0, 1, 2});
   return setting;
 }
 
@@ -142,10 +142,10 @@ std::string Setting::to_string() const {
          (threads > 1 ? " --threads=" + std::to_string(threads) : "");
 }
 
-std::map<std::string, int64_t> TestCase::hot_values() const {
+std::map<std::string, int64_t> TestCase::specializations() const {
   std::map<std::string, int64_t> values;
-  auto run = static_cast<size_t>(setting.hot);
-  if (setting.hot < 0 || run >= graph.runs.size()) return values;
+  auto run = static_cast<size_t>(setting.specializations);
+  if (setting.specializations < 0 || run >= graph.runs.size()) return values;
   std::map<std::string, onnx::DimRange> ranges = graph.import_options().ranges;
   for (const TestSymbol& symbol : graph.symbols)
     if (ranges.count(symbol.name)) values[symbol.name] = symbol.at[run];
@@ -154,7 +154,7 @@ std::map<std::string, int64_t> TestCase::hot_values() const {
 
 std::string TestCase::flags() const {
   std::string flags = setting.to_string() + graph.import_flags();
-  for (const auto& [name, value] : hot_values())
+  for (const auto& [name, value] : specializations())
     flags += (flags.find(" --hot ") == flags.npos ? " --hot " : ",") + name + "=" + std::to_string(value);
   return flags;
 }

@@ -18,7 +18,7 @@ struct Setting {
   int threads = 1;           // that the object shares every kernel among, at most
   bool external = false;     // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false; // memory that must not be touched lies right before, not after, each block
-  int hot = -1;              // the run for whose dims, if any vary, the object has code of its own; -1: none
+  int specializations = -1;  // the run for whose dims, if any vary, the object has code of its own; -1: none
   std::string to_string() const; // as flags of `firn verify`
 };
 
@@ -26,7 +26,7 @@ struct TestCase {
   TestGraph graph;
   Setting setting;
   // Of setting.hot, by dim; empty: there are none.
-  std::map<std::string, int64_t> hot_values() const;
+  std::map<std::string, int64_t> specializations() const;
   std::string flags() const; // of `firn verify`
   std::string refusal;       // why the importer or the evaluator refused a node that ought to be valid
 };

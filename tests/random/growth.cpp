@@ -212,7 +212,7 @@ std::string Growth::find(const Predicate& accepts) {
   std::vector<std::string> choices;
   for (size_t i = 0; i < pool_.size(); ++i) {
     // Of types that few operators take, motifs of their own know.
-    if (is_packed(dtype(pool_[i])) || is_small_float(dtype(pool_[i]))) continue;
+    if (is_sub_byte(dtype(pool_[i])) || is_small_float(dtype(pool_[i]))) continue;
     if (!accepts(literal(pool_[i]))) continue;
     int weight = 1 + (i + 6 >= pool_.size() ? 3 : 0) + (is_used(pool_[i]) ? 0 : 3);
     choices.insert(choices.end(), static_cast<size_t>(weight), pool_[i]);

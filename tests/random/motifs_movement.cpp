@@ -123,10 +123,10 @@ std::string pad(Growth& g) {
   const char* mode = g.random.pick({"constant", "constant", "reflect", "edge", "wrap"});
   Dims low, high;
   for (int64_t dim : g.dims(x)) {
-    int64_t most = std::string(mode) == "reflect" ? dim - 1 : std::string(mode) == "wrap" ? dim : 3;
+    int64_t max = std::string(mode) == "reflect" ? dim - 1 : std::string(mode) == "wrap" ? dim : 3;
     bool padded = g.random.chance(0.6);
-    low.push_back(padded ? g.random.between(0, std::min<int64_t>(most, 3)) : 0);
-    high.push_back(padded ? g.random.between(0, std::min<int64_t>(most, 3)) : 0);
+    low.push_back(padded ? g.random.between(0, std::min<int64_t>(max, 3)) : 0);
+    high.push_back(padded ? g.random.between(0, std::min<int64_t>(max, 3)) : 0);
     if (std::string(mode) == "constant" && dim > 3 && g.random.chance(0.15)) low.back() = -1;
   }
   low.insert(low.end(), high.begin(), high.end());

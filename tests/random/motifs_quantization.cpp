@@ -150,11 +150,11 @@ std::string rounded(Growth& g, const std::string& x, DType to) {
 
 std::string integers(Growth& g, DType dtype, const Dims& dims) {
   auto literal = std::make_shared<Literal>(dtype, dims);
-  int64_t values = int64_t{1} << bit_width(dtype), least = is_signed(dtype) ? -values / 2 : 0;
+  int64_t values = int64_t{1} << bit_width(dtype), min = is_signed(dtype) ? -values / 2 : 0;
   // Those of bytes may be few enough for four bits.
   if (values == 256 && g.random.chance(0.2)) values = g.random.pick({12, 16, 17});
   for (int64_t i = 0; i < literal->num_elements(); ++i)
-    literal->set_int(i, least + g.random.between(0, values - 1));
+    literal->set_int(i, min + g.random.between(0, values - 1));
   return g.constant(literal);
 }
 

@@ -40,14 +40,14 @@ std::string reshape(Growth& g) {
   for (size_t run = 0; run < g.num_runs(); ++run) {
     Dims shape = factors(g, g.literal(x, run).num_elements(), count);
     may_be_empty |= g.literal(x, run).num_elements() == 0;
-    for (size_t i = 0; i < shape.size(); ++i) numbers.most[i] = std::max(numbers.most[i], shape[i]);
+    for (size_t i = 0; i < shape.size(); ++i) numbers.max[i] = std::max(numbers.max[i], shape[i]);
     if (leaves_open && g.literal(x, run).num_elements() > 0)
       shape[static_cast<size_t>(g.random.between(0, count - 1))] = -1;
     numbers.at.push_back(shape);
   }
   // The number of elements is a bound, unless that leaves room for far more of them.
-  int64_t most = g.literal(x).num_elements(), room = 1;
-  for (int64_t i = 0; i < count; ++i) room *= most;
+  int64_t max = g.literal(x).num_elements(), room = 1;
+  for (int64_t i = 0; i < count; ++i) room *= max;
   bool needs_bound = room > 20000;
   Deciding shape = needs_bound ? deciding_input(g, numbers) : draw_deciding(g, numbers);
   return sized(g, "Reshape", {x, shape.operand}, shape, needs_bound,
@@ -58,15 +58,15 @@ std::string expand(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";
   int64_t more = g.random.between(0, 1);
-  Dims most;
-  for (int64_t i = 0; i < more; ++i) most.push_back(g.random.between(1, 4));
-  for (int64_t dim : g.dims(x)) most.push_back(dim == 1 ? g.random.between(1, 9) : dim);
-  Numbers numbers = draw_numbers(g, most);
+  Dims max;
+  for (int64_t i = 0; i < more; ++i) max.push_back(g.random.between(1, 4));
+  for (int64_t dim : g.dims(x)) max.push_back(dim == 1 ? g.random.between(1, 9) : dim);
+  Numbers numbers = draw_numbers(g, max);
   for (size_t run = 0; run < g.num_runs(); ++run)
     for (size_t i = 0; i < g.dims(x).size(); ++i) {
       int64_t own = g.literal(x, run).dims()[i], &wanted = numbers.at[run][i + static_cast<size_t>(more)];
       if (own != 1) wanted = g.random.chance(0.4) ? 1 : own;
-      int64_t& bound = numbers.most[i + static_cast<size_t>(more)];
+      int64_t& bound = numbers.max[i + static_cast<size_t>(more)];
       bound = std::max(bound, wanted);
     }
   Deciding shape = draw_deciding(g, numbers);
@@ -76,9 +76,9 @@ std::string expand(Growth& g) {
 }
 
 std::string constant_of_shape(Growth& g) {
-  Dims most;
-  for (int64_t i = g.random.between(1, 3); i > 0; --i) most.push_back(g.random.between(1, 9));
-  Deciding shape = draw_deciding(g, draw_numbers(g, most));
+  Dims max;
+  for (int64_t i = g.random.between(1, 3); i > 0; --i) max.push_back(g.random.between(1, 9));
+  Deciding shape = draw_deciding(g, draw_numbers(g, max));
   std::vector<Message> attributes;
   if (g.random.chance(0.5)) attributes.push_back(attribute_tensor("value", ints("value", {7})));
   return sized(g, "ConstantOfShape", {shape.operand}, shape, true, attributes);
@@ -90,8 +90,8 @@ std::string scalar(Growth& g, const std::string& x) {
 
 // 0, 1, 2 ... up to a number, or from and to numbers in steps.
 std::string range(Growth& g) {
-  int64_t most = g.random.between(1, 20);
-  Numbers count = draw_numbers(g, Dims{most});
+  int64_t max = g.random.between(1, 20);
+  Numbers count = draw_numbers(g, Dims{max});
   if (g.random.chance(0.5)) {
     Deciding limit = draw_deciding(g, count);
     for (TestBound& bound : limit.bounds) bound.value = "";
@@ -107,7 +107,7 @@ std::string range(Growth& g) {
     last.at.push_back({first.at.back()[0] + step * at[0]});
   }
   Deciding from = deciding_input(g, first), to = deciding_input(g, last);
-  to.bounds = {{"", {most}}};
+  to.bounds = {{"", {max}}};
   DType dtype = g.random.pick({DType::I64, DType::I64, DType::I32, DType::F32});
   auto number = [&](const std::string& x) {
     return dtype == DType::I64 ? scalar(g, x)
@@ -124,13 +124,13 @@ std::string range(Growth& g) {
 std::string slice(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";
-  Dims axes, most, steps;
+  Dims axes, max, steps;
   for (int64_t axis = 0; axis < g.rank(x); ++axis)
     if (axes.empty() ? axis + 1 == g.rank(x) || g.random.chance(0.5) : g.random.chance(0.3)) {
-      axes.push_back(axis), most.push_back(g.dims(x)[static_cast<size_t>(axis)]);
+      axes.push_back(axis), max.push_back(g.dims(x)[static_cast<size_t>(axis)]);
       steps.push_back(g.random.pick({1, 1, 1, 2, -1}));
     }
-  Deciding start = draw_deciding(g, draw_numbers(g, most)), end = draw_deciding(g, draw_numbers(g, most));
+  Deciding start = draw_deciding(g, draw_numbers(g, max)), end = draw_deciding(g, draw_numbers(g, max));
   start.ends.insert(start.ends.end(), end.ends.begin(), end.ends.end());
   if (end.operand.empty()) return "";
   return sized(g, "Slice", {x, start.operand, end.operand, g.constant_ints(axes), g.constant_ints(steps)},
@@ -156,15 +156,15 @@ std::string pad(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";
   const char* mode = g.random.pick({"constant", "constant", "edge", "reflect", "wrap"});
-  Dims axes, most;
+  Dims axes, max;
   for (int64_t axis = 0; axis < g.rank(x); ++axis)
     if (axes.empty() ? axis + 1 == g.rank(x) || g.random.chance(0.5) : g.random.chance(0.2))
       axes.push_back(axis);
   for (int side = 0; side < 2; ++side)
     for (int64_t axis : axes)
-      most.push_back(std::min(g.random.between(0, 4), g.dims(x)[static_cast<size_t>(axis)] - 1));
-  if (std::count(most.begin(), most.end(), 0) == static_cast<int64_t>(most.size())) return "";
-  Deciding pads = draw_deciding(g, draw_numbers(g, most));
+      max.push_back(std::min(g.random.between(0, 4), g.dims(x)[static_cast<size_t>(axis)] - 1));
+  if (std::count(max.begin(), max.end(), 0) == static_cast<int64_t>(max.size())) return "";
+  Deciding pads = draw_deciding(g, draw_numbers(g, max));
   return sized(g, "Pad", {x, pads.operand, Growth::kAbsent, g.constant_ints(axes)}, pads, true,
                {attribute_text("mode", mode)});
 }
@@ -172,9 +172,9 @@ std::string pad(Growth& g) {
 std::string tile(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";
-  Dims most;
-  for (int64_t i = 0; i < g.rank(x); ++i) most.push_back(g.random.pick({1, 1, 1, 2, 3, 4}));
-  Deciding repeats = draw_deciding(g, draw_numbers(g, most));
+  Dims max;
+  for (int64_t i = 0; i < g.rank(x); ++i) max.push_back(g.random.pick({1, 1, 1, 2, 3, 4}));
+  Deciding repeats = draw_deciding(g, draw_numbers(g, max));
   return sized(g, "Tile", {x, repeats.operand}, repeats, true);
 }
 
@@ -182,23 +182,23 @@ std::string top_k(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty() || g.dtype(x) == DType::Bool) return "";
   int64_t axis = g.random.between(0, g.rank(x) - 1);
-  int64_t most = g.dims(x)[static_cast<size_t>(axis)];
+  int64_t max = g.dims(x)[static_cast<size_t>(axis)];
   for (size_t run = 0; run < g.num_runs(); ++run)
-    most = std::min(most, g.literal(x, run).dims()[static_cast<size_t>(axis)]);
-  Deciding k = draw_deciding(g, draw_numbers(g, Dims{most}));
+    max = std::min(max, g.literal(x, run).dims()[static_cast<size_t>(axis)]);
+  Deciding k = draw_deciding(g, draw_numbers(g, Dims{max}));
   return sized(g, "TopK", {x, k.operand}, k, false,
                {attribute("axis", axis), attribute("largest", g.random.between(0, 1))}, 2);
 }
 
 std::string one_hot(Growth& g) {
-  int64_t most = g.random.between(1, 9);
+  int64_t max = g.random.between(1, 9);
   Dims dims = g.draw_dims(g.random.pick({0, 1, 2}), 30);
   std::string indices = g.input_in_each(dims, [&](const Dims& own) {
     auto literal = std::make_shared<Literal>(DType::I64, own);
-    for (int64_t i = 0; i < literal->num_elements(); ++i) literal->set_int(i, g.random.between(-most, most));
+    for (int64_t i = 0; i < literal->num_elements(); ++i) literal->set_int(i, g.random.between(-max, max));
     return literal;
   });
-  Deciding depth = draw_deciding(g, draw_numbers(g, Dims{most}));
+  Deciding depth = draw_deciding(g, draw_numbers(g, Dims{max}));
   DType dtype = g.random.chance(0.5) ? g.draw_float() : g.draw_integer();
   return sized(g, "OneHot", {indices, depth.operand, g.fresh(dtype, {2})}, depth, true,
                {attribute("axis", g.random.between(-1, static_cast<int64_t>(dims.size())))});
@@ -215,8 +215,7 @@ std::string split(Growth& g) {
     for (int64_t i = 1; i < parts; ++i) at.push_back(g.random.between(0, left)), left -= at.back();
     at.push_back(left);
     sizes.at.push_back(at);
-    for (int64_t& most : sizes.most)
-      most = std::max(most, g.literal(x, run).dims()[static_cast<size_t>(axis)]);
+    for (int64_t& max : sizes.max) max = std::max(max, g.literal(x, run).dims()[static_cast<size_t>(axis)]);
   }
   Deciding operand = draw_deciding(g, sizes);
   return sized(g, "Split", {x, operand.operand}, operand, false, {attribute("axis", axis)},

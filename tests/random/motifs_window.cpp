@@ -112,8 +112,8 @@ std::string pool_and_concat(Growth& g) {
   std::string x = g.float_of_rank(4);
   if (x.empty()) return "";
   std::vector<Message> same{attribute_ints("kernel_shape", {3, 3}), attribute_ints("pads", {1, 1, 1, 1})};
-  std::string most = g.add("MaxPool", {x}, same), mean = g.add("AveragePool", {g.add("Relu", {x})}, same);
-  std::string both = g.add("Concat", {most, x, mean}, {attribute("axis", g.random.between(1, 3))});
+  std::string max = g.add("MaxPool", {x}, same), mean = g.add("AveragePool", {g.add("Relu", {x})}, same);
+  std::string both = g.add("Concat", {max, x, mean}, {attribute("axis", g.random.between(1, 3))});
   if (both.empty()) return "";
   return g.add("Mul", {both, g.broadcastable(g.dtype(both), g.dims(both))});
 }

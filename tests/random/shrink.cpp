@@ -105,7 +105,7 @@ public:
     };
     with([](TestCase& t) { t.graph.states.clear(); });
     with([](TestCase& t) { t.setting.threads = 1; });
-    with([](TestCase& t) { t.setting.hot = -1; });
+    with([](TestCase& t) { t.setting.specializations = -1; });
     while (!test_.setting.cpus.empty() && with([](TestCase& t) { t.setting.cpus.pop_back(); })) {
     }
     with([](TestCase& t) { t.setting.math = lower::Math::Default; });

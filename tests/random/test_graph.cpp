@@ -142,7 +142,7 @@ onnx::ImportOptions TestGraph::import_options() const {
     if (names.find(symbol.name) != std::string::npos) options.ranges[symbol.name] = symbol.range;
   for (const TestNode& node : nodes)
     for (const TestBound& bound : node.bounds)
-      if (!bound.derived) options.bounds[bound.value] = bound.most;
+      if (!bound.derived) options.bounds[bound.value] = bound.max;
   return options;
 }
 
@@ -158,9 +158,9 @@ std::string TestGraph::import_flags() const {
     }
     if (range.multiple > 1 && range.values.empty()) flags += ":" + std::to_string(range.multiple);
   }
-  for (const auto& [name, most] : import_options().bounds)
-    for (size_t i = 0; i < most.size(); ++i)
-      flags += (i == 0 ? " --max " + name + "=" : ",") + std::to_string(most[i]);
+  for (const auto& [name, max] : import_options().bounds)
+    for (size_t i = 0; i < max.size(); ++i)
+      flags += (i == 0 ? " --max " + name + "=" : ",") + std::to_string(max[i]);
   return flags;
 }
 

@@ -27,9 +27,9 @@ using Values = std::map<std::string, TestValue>;
 
 // The most that an integer which only a run knows may be, where it decides extents.
 struct TestBound {
-  std::string value;         // that --max names
-  std::vector<int64_t> most; // of all its elements or of each
-  bool derived = false;      // the compiler finds it in the graph, and a node alone has to be told
+  std::string value;        // that --max names
+  std::vector<int64_t> max; // of all its elements or of each
+  bool derived = false;     // the compiler finds it in the graph, and a node alone has to be told
 };
 
 // Elements of an input of the graph, in place of those of the first run, with which a run may end early.

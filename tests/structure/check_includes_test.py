@@ -23,7 +23,7 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.found({
             "compiler/lower/convolution/winograd.cpp": '"compiler/plan/winograd.h"',
             "compiler/lower/lower.cpp": '"compiler/support/diagnostic.h"',
-            "compiler/passes/form_fusions.cpp": '"compiler/plan/cost.h"',
+            "compiler/passes/fusion/form_fusions.cpp": '"compiler/plan/cost.h"',
             "compiler/plan/plan.h": '"compiler/graph/module.h"',
             "compiler/frontend/onnx/import.cpp": '"compiler/graph/module.h"',
             "compiler/codegen/codegen.cpp": "<llvm/IR/Module.h>",

@@ -3,7 +3,7 @@
 
 #include "compiler/driver/object_runner.h"
 #include "compiler/graph/evaluate.h"
-#include "compiler/graph/text.h"
+#include "compiler/graph/hlo_text.h"
 #include "compiler/support/temporary_folder.h"
 #include "tests/random/guarded_heap.h"
 

@@ -38,8 +38,8 @@ Result read_cpus(CompileFlags& flags) {
 Result read_text_bytes(CompileFlags& flags) {
   if (flags.text_bytes.empty()) return {};
   auto bytes = driver::parse_size(flags.text_bytes);
-  constexpr int64_t kMost = int64_t{1} << 30;
-  if (!bytes || *bytes > kMost)
+  constexpr int64_t kMax = int64_t{1} << 30;
+  if (!bytes || *bytes > kMax)
     return usage_error("--text-bytes: '" + flags.text_bytes + "' is no size such as 4K, up to 1024M");
   flags.options.text_bytes = *bytes;
   flags.options.flags.push_back("--text-bytes=" + flags.text_bytes);
@@ -53,12 +53,15 @@ Result read_repeated(const CompileFlags& flags, driver::CompileOptions& options)
     const std::vector<std::string>& words;
     Result (*parse)(const std::string& word, driver::CompileOptions& options);
   };
-  const Repeated all[] = {
-      {"--dim", flags.dims, parse_dim},          {"--max", flags.bounds, parse_bounds},
-      {"--hot", flags.hot, parse_hot},           {"--shape", flags.shapes, parse_shape},
-      {"--length", flags.lengths, parse_length}, {"--custom-op", flags.custom, parse_custom},
-      {"--value", flags.values, parse_value},    {"--const", flags.constants, parse_constant},
-      {"--state", flags.states, parse_state}};
+  const Repeated all[] = {{"--dim", flags.dims, parse_dim},
+                          {"--max", flags.bounds, parse_bounds},
+                          {"--hot", flags.specializations, parse_specialization},
+                          {"--shape", flags.shapes, parse_shape},
+                          {"--length", flags.lengths, parse_length},
+                          {"--custom-op", flags.custom, parse_custom},
+                          {"--value", flags.values, parse_value},
+                          {"--const", flags.constants, parse_constant},
+                          {"--state", flags.states, parse_state}};
   for (const Repeated& each : all)
     for (const std::string& word : each.words) {
       if (Result parsed = each.parse(word, options); !parsed) return parsed;
@@ -155,7 +158,7 @@ static void add_model_options(CLI::App& verb, CompileFlags& flags) {
           "of some: NAME=OTHER, NAME=past+seq; repeatable")
       ->take_all();
   verb.add_option(
-          "--hot", flags.hot,
+          "--hot", flags.specializations,
           "values of dims that vary for which the object has code of their own, over the same "
           "weights: NAME=VALUE, or NAME=VALUE,NAME=VALUE for both at once; repeatable, the first that "
           "fits a run is taken")
@@ -228,8 +231,8 @@ Result CompileFlags::finish() {
   if (options.no_winograd) flags.push_back("--no-winograd");
   if (options.check_indices) flags.push_back("--check-indices");
   if (Result read = read_text_bytes(*this); !read) return read;
-  if (int64_t most = options.import.text_pieces; most != onnx::ImportOptions().text_pieces)
-    flags.push_back("--text-pieces=" + std::to_string(most));
+  if (int64_t max = options.import.text_pieces; max != onnx::ImportOptions().text_pieces)
+    flags.push_back("--text-pieces=" + std::to_string(max));
   if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& path : options.link)

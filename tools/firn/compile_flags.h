@@ -15,7 +15,8 @@ namespace firn::tool {
 struct CompileFlags {
   driver::CompileOptions options;
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes;
-  std::vector<std::string> dims, hot, bounds, shapes, lengths, constants, names, states, custom, values;
+  std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
+      values;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);

@@ -127,13 +127,14 @@ Result parse_bounds(const std::string& word, driver::CompileOptions& options) {
   return {};
 }
 
-Result parse_hot(const std::string& word, driver::CompileOptions& options) {
+Result parse_specialization(const std::string& word, driver::CompileOptions& options) {
   std::map<std::string, int64_t> values;
   for (const std::string& each : split(word, ','))
     if (Result parsed = parse_dim_value("--hot", each, values); !parsed) return parsed;
-  if (std::find(options.hot.begin(), options.hot.end(), values) != options.hot.end())
+  if (std::find(options.specializations.begin(), options.specializations.end(), values) !=
+      options.specializations.end())
     return usage_error("--hot " + word + ": these values are given twice");
-  options.hot.push_back(std::move(values));
+  options.specializations.push_back(std::move(values));
   return {};
 }
 
@@ -177,7 +178,7 @@ Result parse_custom(const std::string& word, driver::CompileOptions& options) {
     return usage_error("--custom-op " + word + ": '" + custom.symbol + "' is no name of a C function");
   if (custom.symbol.size() < pair->second.size()) {
     auto bytes = driver::parse_size(pair->second.substr(custom.symbol.size() + 1));
-    if (!bytes || *bytes > kMostCustomWorkspace)
+    if (!bytes || *bytes > kMaxCustomWorkspace)
       return usage_error("--custom-op " + word + ": the workspace is no size such as 64K, up to 1T");
     custom.workspace = *bytes;
   }

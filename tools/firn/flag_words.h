@@ -16,7 +16,8 @@ Result parse_bounds(const std::string& word, driver::CompileOptions& options);  
 Result parse_constant(const std::string& word, driver::CompileOptions& options); // NAME=1,2,3, NAME=FILE
 Result parse_custom(const std::string& word, driver::CompileOptions& options);   // com.acme:Pool=symbol[:64K]
 Result parse_dim(const std::string& word, driver::CompileOptions& options); // NAME=8, 1..8, 32..512:32, 1|4|8
-Result parse_hot(const std::string& word, driver::CompileOptions& options); // NAME=VALUE,NAME=VALUE
+Result parse_specialization(const std::string& word,
+                            driver::CompileOptions& options);                  // NAME=VALUE,NAME=VALUE
 Result parse_length(const std::string& word, driver::CompileOptions& options); // NAME=3, NAME=none
 Result parse_name(const std::string& word, driver::CompileOptions& options);   // NEW=OLD
 Result parse_shape(const std::string& word, driver::CompileOptions& options);  // NAME=2x3x224

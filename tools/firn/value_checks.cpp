@@ -29,25 +29,24 @@ CLI::Validator one_of(std::vector<std::string> words) {
   return CLI::Validator(check, "");
 }
 
-CLI::Validator number_between(double least, double most, bool above) {
+CLI::Validator number_between(double min, double max, bool above) {
   auto check = [=](const std::string& word) -> std::string {
     char* end = nullptr;
     double value = std::strtod(word.c_str(), &end);
     bool is_number = end != word.c_str() && *end == 0 && std::isfinite(value);
-    if (is_number && (above ? value > least : value >= least) && value <= most) return "";
-    return "'" + word + "' is no number " + (above ? "above " : "from ") + shown(least) + " to " +
-           shown(most);
+    if (is_number && (above ? value > min : value >= min) && value <= max) return "";
+    return "'" + word + "' is no number " + (above ? "above " : "from ") + shown(min) + " to " + shown(max);
   };
   return CLI::Validator(check, "");
 }
 
-CLI::Validator whole_between(long long least, long long most) {
+CLI::Validator whole_between(long long min, long long max) {
   auto check = [=](const std::string& word) -> std::string {
     char* end = nullptr;
     errno = 0;
     long long value = std::strtoll(word.c_str(), &end, 10);
-    if (end != word.c_str() && *end == 0 && errno == 0 && value >= least && value <= most) return "";
-    return "'" + word + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    if (end != word.c_str() && *end == 0 && errno == 0 && value >= min && value <= max) return "";
+    return "'" + word + "' is no whole number from " + std::to_string(min) + " to " + std::to_string(max);
   };
   return CLI::Validator(check, "");
 }

@@ -10,9 +10,9 @@ namespace firn::tool {
 // One of these words.
 CLI::Validator one_of(std::vector<std::string> words);
 // A finite number of at least (or, with `above`, more than) `least`, at most `most`.
-CLI::Validator number_between(double least, double most, bool above = false);
+CLI::Validator number_between(double min, double max, bool above = false);
 // A whole number in that range.
-CLI::Validator whole_between(long long least, long long most);
+CLI::Validator whole_between(long long min, long long max);
 // Any text but an empty one.
 CLI::Validator not_empty();
 

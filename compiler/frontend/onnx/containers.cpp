@@ -45,9 +45,9 @@ Value make_sequence(NodeContext& node, Values elements, const Type& element) {
 Value make_counted_sequence(NodeContext& node, Value rows) {
   if (!rows) return {};
   std::vector<Dim> dims(rows.type().dims.begin() + 1, rows.type().dims.end());
-  int64_t most = std::max<int64_t>(1, rows.type().dims[0].extent.upper_bound());
+  int64_t max = std::max<int64_t>(1, rows.type().dims[0].extent.upper_bound());
   Instruction* made =
-      node.make_typed(Opcode::SequenceMake, {rows}, {Type::sequence(Type::tensor(rows.dtype(), dims), most)});
+      node.make_typed(Opcode::SequenceMake, {rows}, {Type::sequence(Type::tensor(rows.dtype(), dims), max)});
   return made ? made->result() : Value{};
 }
 
@@ -65,8 +65,8 @@ Value make_map(Region& region, const MapParts& parts) {
   Values lists;
   for (Value each : {parts.keys, parts.values}) {
     std::vector<Dim> dims(each.type().dims.begin() + 1, each.type().dims.end());
-    int64_t most = std::max<int64_t>(1, each.type().dims[0].extent.upper_bound());
-    Type list = Type::sequence(Type::tensor(each.dtype(), std::move(dims)), most);
+    int64_t max = std::max<int64_t>(1, each.type().dims[0].extent.upper_bound());
+    Type list = Type::sequence(Type::tensor(each.dtype(), std::move(dims)), max);
     lists.push_back(region.append(Opcode::SequenceMake, {each}, {list})->result());
   }
   Type type = Type::sequence(lists[0].type(), 2);

@@ -1,9 +1,9 @@
 // The walk over nodes: names to values, rows to importers, function calls to their bodies.
-#include "compiler/frontend/onnx/custom_operator.h"
+#include "compiler/frontend/onnx/import/custom_operator.h"
+#include "compiler/frontend/onnx/import/node_walk.h"
 #include "compiler/frontend/onnx/import_state.h"
-#include "compiler/frontend/onnx/load.h"
-#include "compiler/frontend/onnx/node_walk.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/wire/load.h"
 
 #include <set>
 #include <unordered_set>

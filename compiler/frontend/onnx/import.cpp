@@ -3,10 +3,10 @@
 #include "compiler/frontend/onnx/import.h"
 
 #include "compiler/frontend/onnx/containers.h"
-#include "compiler/frontend/onnx/dim_options.h"
-#include "compiler/frontend/onnx/facts.h"
-#include "compiler/frontend/onnx/graph_inputs.h"
-#include "compiler/frontend/onnx/graph_states.h"
+#include "compiler/frontend/onnx/import/dim_options.h"
+#include "compiler/frontend/onnx/import/facts.h"
+#include "compiler/frontend/onnx/import/graph_inputs.h"
+#include "compiler/frontend/onnx/import/graph_states.h"
 #include "compiler/frontend/onnx/import_state.h"
 
 #include <cctype>

@@ -40,7 +40,7 @@ std::string map_size_name(const std::string& map);
 struct CustomOperator {
   std::string name;      // "com.acme:Pool", of ONNX's own domain "ai.onnx:Pool"
   std::string symbol;    // a C identifier
-  int64_t workspace = 0; // bytes of scratch memory that each call gets, at most kMostCustomWorkspace
+  int64_t workspace = 0; // bytes of scratch memory that each call gets, at most kMaxCustomWorkspace
 };
 
 struct ImportOptions {

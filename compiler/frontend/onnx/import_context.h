@@ -189,8 +189,8 @@ public:
                                         bool is_branch = false);
 
   // --- Outputs.
-  int num_outputs() const;            // names that the node lists, trailing empty ones dropped
-  bool wants_output(int index) const; // listed with a name
+  int num_outputs() const;          // names that the node lists, trailing empty ones dropped
+  bool has_output(int index) const; // listed with a name
   void set_output(int index, Value value);
   const Values& outputs() const { return outputs_; }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
-#include "compiler/frontend/onnx/load.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/wire/load.h"
 #include "compiler/graph/symbolic_elements.h"
 
 #include <array>

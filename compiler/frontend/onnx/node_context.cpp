@@ -1,9 +1,9 @@
 // NodeContext: errors, inputs, checks and outputs.
-#include "compiler/frontend/onnx/deciding_inputs.h"
+#include "compiler/frontend/onnx/import/deciding_inputs.h"
+#include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
@@ -185,10 +185,10 @@ std::optional<std::vector<int>> NodeContext::axes(const Ints& axes, int rank) {
 }
 
 LiteralRef NodeContext::constant(Value value) const {
-  constexpr size_t kMostBytes = size_t{1} << 20; // that a broadcast makes of a constant
+  constexpr size_t kMaxBytes = size_t{1} << 20; // that a broadcast makes of a constant
   if (value && value.def->is(Opcode::BroadcastInDim) && value.type().is_static()) {
     LiteralRef repeated = constant(value.def->operand(0));
-    auto made = repeated ? evaluate_instruction(*value.def, {repeated}, kMostBytes) : std::nullopt;
+    auto made = repeated ? evaluate_instruction(*value.def, {repeated}, kMaxBytes) : std::nullopt;
     return made ? (*made)[0] : nullptr;
   }
   if (!value || !value.def->is(Opcode::Constant)) return nullptr;
@@ -263,7 +263,7 @@ int NodeContext::num_outputs() const {
   return count;
 }
 
-bool NodeContext::wants_output(int index) const {
+bool NodeContext::has_output(int index) const {
   return index < node_->output_size() && !node_->output(index).empty();
 }
 

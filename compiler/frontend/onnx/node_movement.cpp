@@ -1,7 +1,7 @@
 // NodeContext: ops that move elements, with shapes checked before anything is built.
 #include "compiler/frontend/onnx/import_state.h"
 
-#include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/frontend/onnx/import/unbound_dims.h"
 
 #include <algorithm>
 #include <array>
@@ -49,8 +49,8 @@ std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
       count = *product;
       continue;
     }
-    constexpr size_t most_products = 64; // of coefficients below 2^27: no sum of these leaves 64 bits
-    if (count.terms().size() * dim.extent.terms().size() > most_products) return std::nullopt;
+    constexpr size_t max_products = 64; // of coefficients below 2^27: no sum of these leaves 64 bits
+    if (count.terms().size() * dim.extent.terms().size() > max_products) return std::nullopt;
     for (const IntExpr* factor : std::array<const IntExpr*, 2>{&count, &dim.extent})
       for (const auto& term : factor->terms())
         if (term.atoms.size() > 4 || std::abs(term.coefficient) >= int64_t{1} << 27) return std::nullopt;

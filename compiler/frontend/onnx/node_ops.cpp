@@ -1,8 +1,8 @@
 // NodeContext: graph ops that never abort. Operands are inferred before they are built; what fails becomes a
 // diagnostic of the node, and small constant results are evaluated at once.
+#include "compiler/frontend/onnx/dims/dim_unification.h"
+#include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/frontend/onnx/import_state.h"
-#include "compiler/frontend/onnx/meeting_extents.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/derivation.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/widening.h"
@@ -210,7 +210,7 @@ Value fail_to_broadcast(NodeContext& node, Value lhs, Value rhs) {
 
 Value NodeContext::binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes) {
   if (!usable({lhs, rhs})) return {};
-  auto dims = meeting_dims(*this, lhs.type().dims, rhs.type().dims);
+  auto dims = unified_dims(*this, lhs.type().dims, rhs.type().dims);
   if (!dims) return fail_to_broadcast(*this, lhs, rhs);
   Value left = broadcast_where_equal(*this, lhs, *dims), right = broadcast_where_equal(*this, rhs, *dims);
   return op(opcode, {left, right}, std::move(attributes));
@@ -222,9 +222,9 @@ Value NodeContext::compare(std::string_view direction, Value lhs, Value rhs) {
 
 Value NodeContext::select(Value condition, Value on_true, Value on_false) {
   if (!usable({condition, on_true, on_false})) return {};
-  auto dims = meeting_dims(*this, on_true.type().dims, on_false.type().dims);
+  auto dims = unified_dims(*this, on_true.type().dims, on_false.type().dims);
   if (!dims) return fail_to_broadcast(*this, on_true, on_false);
-  dims = meeting_dims(*this, *dims, condition.type().dims);
+  dims = unified_dims(*this, *dims, condition.type().dims);
   if (!dims) return fail_to_broadcast(*this, condition, on_true);
   Values operands;
   for (Value operand : {condition, on_true, on_false})

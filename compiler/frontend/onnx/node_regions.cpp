@@ -1,5 +1,5 @@
 // NodeContext: ops with regions, and subgraphs.
-#include "compiler/frontend/onnx/counted.h"
+#include "compiler/frontend/onnx/dims/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Rates are those of common cores: what differs between them much stands in TargetInfo.
 #include "compiler/kernel/passes/cycle_count.h"
 
-#include "compiler/target/product.h"
+#include "compiler/target/mac.h"
 
 #include <algorithm>
 
@@ -87,7 +87,7 @@ private:
     }
   }
 
-  double product_cycles(const Op& op, const ProductFacts& facts) const {
+  double product_cycles(const Op& op, const MacFacts& facts) const {
     return facts.instructions * vectors(op) / target_.fma_pipes;
   }
 

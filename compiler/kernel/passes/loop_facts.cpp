@@ -104,13 +104,13 @@ void keep_taken(LoopOnPath& loop, const Condition& condition, bool taken) {
 void descend(Block& block, std::vector<LoopOnPath>& loops) {
   Op* hottest = nullptr;
   size_t part = 0;
-  double most = 0;
+  double max = 0;
   for (const auto& op : block.ops) {
     if (op->kind != OpKind::For && op->kind != OpKind::If) continue;
     for (size_t i = 0; i < op->blocks.size(); ++i) {
       double count = multiply_adds(*op, i);
-      if (count <= most) continue;
-      most = count;
+      if (count <= max) continue;
+      max = count;
       hottest = op.get();
       part = i;
     }

@@ -11,8 +11,8 @@
 // - Requires: memory is planned, for which every call makes promises of its own.
 // - Establishes: no two kernels have the same code.
 // - Breaks: nothing.
+#include "compiler/kernel/kir_text.h"
 #include "compiler/kernel/passes/pass.h"
-#include "compiler/kernel/text.h"
 
 #include <algorithm>
 #include <unordered_map>

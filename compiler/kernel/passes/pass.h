@@ -11,14 +11,14 @@
 namespace firn::kernel {
 
 struct KernelPassOptions : RewriteLimit {
-  const TargetInfo* target = nullptr; // null: target-independent passes only
-  const TargetInfo* least = nullptr;  // of kernels that are for the least able of several CPUs
+  const TargetInfo* target = nullptr;   // null: target-independent passes only
+  const TargetInfo* baseline = nullptr; // of kernels that are for the least able of several CPUs
   bool optimize_size = false;
   int threads = 1;        // that an executor has at most; 1: nothing is shared
   bool share_all = false; // kernels that are too short to gain by it as well
 
   const TargetInfo& target_of(const Kernel& kernel) const {
-    return kernel.is_for_least && least ? *least : *target;
+    return kernel.is_for_baseline && baseline ? *baseline : *target;
   }
 };
 

@@ -64,18 +64,18 @@ public:
     if (place_of(0).buffer < 0) return false; // weights without places
     int64_t wanted = 0;
     for (size_t i = calls_.size(); i-- > 0;) wanted = plan_backwards(calls_[i], wanted);
-    int64_t asked = 0;           // the end of what has been asked for
-    std::map<int, int64_t> most; // bytes, by kernel
+    int64_t asked = 0;          // the end of what has been asked for
+    std::map<int, int64_t> max; // bytes, by kernel
     for (Call& call : calls_) {
       call.from = std::max(asked, round_up(call.end));
       int64_t capacity = call.capacity - std::max<int64_t>(0, call.end - std::max(asked, call.begin));
       call.bytes = std::min(call.end + call.ahead - call.from, capacity) / kLine * kLine;
       if (call.bytes < kMinBytes) call.bytes = 0;
       asked = call.from + call.bytes;
-      most[call.kernel] = std::max(most[call.kernel], call.bytes);
+      max[call.kernel] = std::max(max[call.kernel], call.bytes);
     }
     bool changed = false;
-    for (auto [kernel, bytes] : most)
+    for (auto [kernel, bytes] : max)
       if (kernel >= 0 && bytes > 0) changed |= ask(kernel, bytes, options);
     return changed;
   }
@@ -115,7 +115,7 @@ private:
   void add_call(Call& call) {
     Kernel& kernel = kernel_of(call.step->kernel);
     // What CPUs share stays equal for all.
-    if (nested_.count(call.step->kernel) == 0 && !kernel.is_for_least) call.kernel = call.step->kernel;
+    if (nested_.count(call.step->kernel) == 0 && !kernel.is_for_baseline) call.kernel = call.step->kernel;
     for (size_t i = 0; i < call.step->arguments.size(); ++i) {
       const Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
       const BufferParameter& parameter = kernel.parameters[i];
@@ -139,7 +139,7 @@ private:
   double computing_cycles(const Kernel& kernel) const {
     if (kernel.tiles.empty())
       return static_cast<double>(kernel.flops) / (2.0 * target_.register_lanes(32) * target_.fma_pipes);
-    return count_cycles(kernel, target_) * static_cast<double>(kernel.most_iterations());
+    return count_cycles(kernel, target_) * static_cast<double>(kernel.max_iterations());
   }
 
   // Returns how many bytes, from the call's own on, shall have come before it begins so that `wanted` bytes

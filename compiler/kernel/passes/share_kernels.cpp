@@ -41,10 +41,10 @@ bool share_kernels(Program& program, const KernelPassOptions& options) {
   if (!options.target || options.threads <= 1) return false;
   bool changed = false;
   for (auto& kernel : program.kernels) {
-    auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->most_iterations()));
+    auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->max_iterations()));
     if (tasks <= 1 || tasks == kernel->tasks) continue;
     const TargetInfo& target = options.target_of(*kernel);
-    double cycles = count_cycles(*kernel, target) * static_cast<double>(kernel->most_iterations()) *
+    double cycles = count_cycles(*kernel, target) * static_cast<double>(kernel->max_iterations()) *
                     static_cast<double>(kernel->phases);
     cycles = std::max(cycles, static_cast<double>(kernel->bytes) / target.l2_bytes_per_cycle);
     double waits = static_cast<double>(kernel->phases - 1) * kBarrierCycles;

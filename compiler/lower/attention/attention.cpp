@@ -34,7 +34,7 @@ public:
   void emit() {
     keys_ = keys_in_lanes(a_, s_.lanes);
     values_ = {s_.lanes, a_.keys, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
-    Place keys, values;
+    BufferSlice keys, values;
     if (s_.packs_keys) keys = pack(keys_, a_.k, "pack keys");
     if (s_.packs_values) values = pack(values_, a_.v, "pack values");
     KernelMaker maker(context_, fusion_, "attention");
@@ -57,7 +57,7 @@ public:
                      OnlineSoftmaxShape{s_.lanes, s_.rows, padded, code_->scale(), is_online_,
                                         s_.fused_exponents, s_.accumulators},
                      scores_);
-    if (is_online_) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
+    if (is_online_) accumulators_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
     emit_tiles();
     maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
     maker.set_flops(2 * (a_.outer * a_.rows * a_.keys).upper_bound() * (a_.depth + a_.value_depth));
@@ -65,8 +65,8 @@ public:
   }
 
 private:
-  Place pack(const LaneOperand& operand, const StridedView& view, const char* algorithm) {
-    Place place{context_.add_scratch_buffer(operand.elements() * 4, "packed"), 0};
+  BufferSlice pack(const LaneOperand& operand, const StridedView& view, const char* algorithm) {
+    BufferSlice place{context_.add_scratch_buffer(operand.elements() * 4, "packed"), 0};
     KernelMaker maker(context_, fusion_, "pack");
     int source = maker.read(operand_of(fusion_, view));
     int out = maker.parameter(place, Scalar::F32, operand.elements(), true, "packed");
@@ -136,7 +136,7 @@ private:
     if (!is_online_) return emit_block(row, rows, 0, a_.keys);
     b.loop(0, rows, 1, [&](const IntExpr& r) {
       b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
-        b.store(b.constant({Scalar::F32, s_.lanes}, 0), sums_, r * depth_stride_ + d);
+        b.store(b.constant({Scalar::F32, s_.lanes}, 0), accumulators_, r * depth_stride_ + d);
       });
     });
     emit_blocks(row, rows);
@@ -163,7 +163,7 @@ private:
     b.loop(0, rows, 1, [&](const IntExpr& r) {
       Register inverse = b.splat(weights_->inverse_sum(r), s_.lanes);
       for (int64_t v = 0; v < vectors; ++v) {
-        Register sum = b.load(type, sums_, v * s_.lanes + r * depth_stride_, 4 * s_.lanes);
+        Register sum = b.load(type, accumulators_, v * s_.lanes + r * depth_stride_, 4 * s_.lanes);
         store_result(row + r, v * s_.lanes, valid_columns(v, 0), b.binary(OpKind::FMul, sum, inverse));
       }
     });
@@ -189,7 +189,7 @@ private:
     weights_->update(rows, keys);
     if (!is_online_) weights_->end_tile(rows);
     if (hidden_) {
-      gap_.to = keys.value() / s_.key_step() * s_.key_step();
+      gap_.to = keys.value() / s_.key_k_step() * s_.key_k_step();
       gap_.from = hidden_->find_reach(first, gap_.to, static_cast<int>(rows.value()), scores_, score_stride_);
     }
     for_each_height(rows, [&](const IntExpr& at, int height) {
@@ -240,37 +240,38 @@ private:
 
   // acc[row][vector] += scalar(row, k) * vector(vector, k) over k.
   template <class ScalarAt, class VectorAt>
-  Registers multiply(int rows, int vectors, const IntExpr& steps, const Gap& gap, Registers start,
+  Registers multiply(int rows, int vectors, const IntExpr& k_extent, const Gap& gap, Registers start,
                      ScalarAt scalar_at, VectorAt vector_at) {
-    auto step = [&](const IntExpr& k, Registers& sums) {
+    auto step = [&](const IntExpr& k, Registers& accumulators) {
       Registers loaded;
       for (int v = 0; v < vectors; ++v) loaded.push_back(vector_at(v, k));
       for (int r = 0; r < rows; ++r) {
         Register scalar = b_->splat(scalar_at(r, k), s_.lanes);
         for (int v = 0; v < vectors; ++v) {
-          Register& sum = sums[static_cast<size_t>(r * vectors + v)];
+          Register& sum = accumulators[static_cast<size_t>(r * vectors + v)];
           sum = b_->fma(scalar, loaded[static_cast<size_t>(v)], sum);
         }
       }
     };
-    auto walk = [&](const IntExpr& from, const IntExpr& to, Registers sums) {
-      return b_->loop_carried(floor_div(from, s_.steps), floor_div(to, s_.steps), 1, std::move(sums),
-                              [&](const IntExpr& i, Registers in) {
-                                for (int j = 0; j < s_.steps; ++j) step(i * s_.steps + j, in);
+    auto walk = [&](const IntExpr& from, const IntExpr& to, Registers accumulators) {
+      return b_->loop_carried(floor_div(from, s_.unroll), floor_div(to, s_.unroll), 1,
+                              std::move(accumulators), [&](const IntExpr& i, Registers in) {
+                                for (int j = 0; j < s_.unroll; ++j) step(i * s_.unroll + j, in);
                                 return in;
                               });
     };
-    Registers sums = std::move(start);
-    if (gap.to > 0) sums = walk(0, gap.from, std::move(sums));
-    sums = walk(gap.to, steps, std::move(sums));
-    IntExpr done = floor_div(steps, s_.steps) * s_.steps;
-    if (!steps.is_constant())
-      return b_->loop_carried(done, steps, 1, std::move(sums), [&](const IntExpr& k, Registers in) {
-        step(k, in);
-        return in;
-      });
-    for (int64_t k = done.value(); k < steps.value(); ++k) step(k, sums);
-    return sums;
+    Registers accumulators = std::move(start);
+    if (gap.to > 0) accumulators = walk(0, gap.from, std::move(accumulators));
+    accumulators = walk(gap.to, k_extent, std::move(accumulators));
+    IntExpr done = floor_div(k_extent, s_.unroll) * s_.unroll;
+    if (!k_extent.is_constant())
+      return b_->loop_carried(done, k_extent, 1, std::move(accumulators),
+                              [&](const IntExpr& k, Registers in) {
+                                step(k, in);
+                                return in;
+                              });
+    for (int64_t k = done.value(); k < k_extent.value(); ++k) step(k, accumulators);
+    return accumulators;
   }
 
   // Products of rows with a group of packed keys: [row][vector].
@@ -321,13 +322,13 @@ private:
                    int64_t keys) {
     Builder& b = *b_;
     kernel::MachineType type{Scalar::F32, s_.lanes};
-    Registers sums = s_.packs_keys ? packed_products(rows, first, vector, vectors)
-                                   : products_in_place(rows, first + vector * s_.lanes, keys);
+    Registers accumulators = s_.packs_keys ? packed_products(rows, first, vector, vectors)
+                                           : products_in_place(rows, first + vector * s_.lanes, keys);
     for (int r = 0; r < rows.count; ++r)
       for (int v = 0; v < vectors; ++v) {
         int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));
         Register score = code_->score_of(outer_, rows.row + r, first + (vector + v) * s_.lanes, valid,
-                                         sums[static_cast<size_t>(r * vectors + v)]);
+                                         accumulators[static_cast<size_t>(r * vectors + v)]);
         if (valid < s_.lanes)
           score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
         b.store(score, scores_, score_place(rows, r, vector + v), 4 * s_.lanes);
@@ -353,20 +354,22 @@ private:
   // Zero times the values in the gap: zero, or NaN.
   Registers hidden_values(const IntExpr& first, const IntExpr& vector, int vectors) {
     Register zero = b_->constant({Scalar::F32, s_.lanes}, 0);
-    Registers sums(static_cast<size_t>(vectors), zero);
-    if (gap_.to == 0) return sums;
-    return b_->loop_carried(gap_.from, gap_.to, 1, std::move(sums), [&](const IntExpr& k, Registers in) {
-      for (int v = 0; v < vectors; ++v)
-        in[static_cast<size_t>(v)] = b_->fma(
-            zero, load_values(first + k, vector + v, valid_columns(vector, v)), in[static_cast<size_t>(v)]);
-      return in;
-    });
+    Registers accumulators(static_cast<size_t>(vectors), zero);
+    if (gap_.to == 0) return accumulators;
+    return b_->loop_carried(
+        gap_.from, gap_.to, 1, std::move(accumulators), [&](const IntExpr& k, Registers in) {
+          for (int v = 0; v < vectors; ++v)
+            in[static_cast<size_t>(v)] =
+                b_->fma(zero, load_values(first + k, vector + v, valid_columns(vector, v)),
+                        in[static_cast<size_t>(v)]);
+          return in;
+        });
   }
 
   // What a sum of weighted values starts from: what earlier blocks gave, if there are any.
   Register start_of(Register hidden, Register rescale, const IntExpr& place) {
     if (!is_online_) return hidden;
-    Register earlier = b_->load({Scalar::F32, s_.lanes}, sums_, place, 4 * s_.lanes);
+    Register earlier = b_->load({Scalar::F32, s_.lanes}, accumulators_, place, 4 * s_.lanes);
     return gap_.to > 0 ? b_->fma(rescale, earlier, hidden) : b_->binary(OpKind::FMul, rescale, earlier);
   }
 
@@ -376,15 +379,17 @@ private:
     Builder& b = *b_;
     kernel::MachineType scalar{Scalar::F32, 1};
     Registers start;
-    auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + (rows.at + r) * depth_stride_; };
+    auto accumulator_place = [&](int r, int v) {
+      return (vector + v) * s_.lanes + (rows.at + r) * depth_stride_;
+    };
     Registers hidden = hidden_values(first, vector, vectors);
     for (int r = 0; r < rows.count; ++r) {
       Register rescale;
       if (is_online_) rescale = b.splat(weights_->rescale(rows.at + r), s_.lanes);
       for (int v = 0; v < vectors; ++v)
-        start.push_back(start_of(hidden[static_cast<size_t>(v)], rescale, sum_place(r, v)));
+        start.push_back(start_of(hidden[static_cast<size_t>(v)], rescale, accumulator_place(r, v)));
     }
-    Registers sums = multiply(
+    Registers accumulators = multiply(
         rows.count, vectors, keys, gap_, std::move(start),
         [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + (rows.at + r) * score_stride_); },
         [&](int v, const IntExpr& k) {
@@ -392,9 +397,9 @@ private:
         });
     for (int r = 0; r < rows.count; ++r)
       for (int v = 0; v < vectors; ++v) {
-        Register sum = sums[static_cast<size_t>(r * vectors + v)];
+        Register sum = accumulators[static_cast<size_t>(r * vectors + v)];
         if (is_online_) {
-          b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
+          b.store(sum, accumulators_, accumulator_place(r, v), 4 * s_.lanes);
           continue;
         }
         sum = b.binary(OpKind::FMul, sum, b.splat(weights_->inverse_sum(rows.at + r), s_.lanes));
@@ -436,7 +441,7 @@ private:
   std::optional<OnlineSoftmax> weights_;
   std::optional<MaskSkipping> hidden_;
   Gap gap_; // of the block at hand
-  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, sums_ = -1;
+  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, accumulators_ = -1;
   int64_t score_stride_ = 0, depth_stride_ = 0;
   IntExpr blocks_ = 1;     // of keys
   bool is_online_ = false; // there may be several
@@ -448,7 +453,7 @@ private:
 
 void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
   Attention attention = *match_attention(*fusion_root(fusion));
-  if (plan.product != plan::Product{}) return emit_bf16_attention(context, fusion, attention, plan);
+  if (plan.mac != plan::MacInstruction{}) return emit_bf16_attention(context, fusion, attention, plan);
   AttentionKernel(context, fusion, attention, plan).emit();
 }
 

@@ -30,10 +30,10 @@ public:
 
   void emit() {
     keys_ = keys_in_lanes(a_, lanes_);
-    keys_.steps = m_.depth_steps;
-    values_ = {lanes_, m_.key_steps, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
-    Place keys = pack(keys_, a_.depth, a_.k, "pack keys"),
-          values = pack(values_, a_.keys.value(), a_.v, "pack values");
+    keys_.k_extent = m_.depth_k;
+    values_ = {lanes_, m_.key_k, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
+    BufferSlice keys = pack(keys_, a_.depth, a_.k, "pack keys"),
+                values = pack(values_, a_.keys.value(), a_.v, "pack values");
     KernelMaker maker(context_, fusion_, "attention");
     b_ = &maker.builder();
     q_ = maker.read(operand_of(fusion_, a_.q));
@@ -45,7 +45,7 @@ public:
     if (in_matrices()) set_tiles(maker.kernel());
     emit_rows();
     maker.kernel().algorithm = "attention " + std::to_string(plan_.rows) + "x" +
-                               std::to_string(plan_.vectors) + " " + plan::to_string(plan_.product);
+                               std::to_string(plan_.vectors) + " " + plan::to_string(plan_.mac);
     maker.set_flops(2 * (a_.outer * a_.rows * a_.keys).upper_bound() * (a_.depth + a_.value_depth));
     maker.finish();
   }
@@ -53,17 +53,18 @@ public:
 private:
   static constexpr int kSteps = plan::Bf16Blocks::kSteps;
 
-  bool in_matrices() const { return plan_.product.kind == ProductKind::TileMatrix; }
+  bool in_matrices() const { return plan_.mac.kind == MacKind::TileMatrix; }
   // That an iteration of a product takes.
-  int steps_together() const { return in_matrices() ? kSteps : plan_.steps; }
+  int k_unroll() const { return in_matrices() ? kSteps : plan_.unroll; }
 
-  Place pack(const LaneOperand& operand, int64_t steps, const StridedView& view, const char* algorithm) {
-    Place place{context_.add_scratch_buffer(operand.elements() * 2, "packed"), 0};
+  BufferSlice pack(const LaneOperand& operand, int64_t k_extent, const StridedView& view,
+                   const char* algorithm) {
+    BufferSlice place{context_.add_scratch_buffer(operand.elements() * 2, "packed"), 0};
     KernelMaker maker(context_, fusion_, "pack");
     int source = maker.read(operand_of(fusion_, view));
     int out = maker.parameter(place, Scalar::BF16, operand.elements(), true, "packed");
     maker.kernel().algorithm = algorithm;
-    emit_pack_pairs(maker.builder(), operand, steps, source, view.offset, out);
+    emit_pack_pairs(maker.builder(), operand, k_extent, source, view.offset, out);
     maker.finish();
     return place;
   }
@@ -73,17 +74,17 @@ private:
     stride_ = plan_.block;
     value_vectors_ = values_.vectors().value();
     is_online_ = a_.keys.value() > plan_.block;
-    queries_ = maker.scratch(Scalar::BF16, rows * m_.depth_steps, "queries");
+    queries_ = maker.scratch(Scalar::BF16, rows * m_.depth_k, "queries");
     scores_ = maker.scratch(Scalar::F32, rows * stride_, "scores");
     weights_ = maker.scratch(Scalar::BF16, rows * stride_, "weights");
-    sums_ = maker.scratch(Scalar::F32, rows * value_vectors_ * lanes_, "sums");
+    accumulators_ = maker.scratch(Scalar::F32, rows * value_vectors_ * lanes_, "sums");
     softmax_.emplace(maker,
                      OnlineSoftmaxShape{lanes_, plan_.rows, stride_, code_->scale(), is_online_,
                                         plan_.fused_exponents, plan_.accumulators, weights_},
                      scores_);
   }
 
-  int sums_tile(int i, int j) const { return i * plan_.vectors + j; }
+  int accumulators_tile(int i, int j) const { return i * plan_.vectors + j; }
   int lhs_tile(int i) const { return m_.high * plan_.vectors + i; }
   int rhs_tile(int j) const { return m_.high * plan_.vectors + m_.high + j; }
 
@@ -102,7 +103,7 @@ private:
     v_place_ = values_.part(outer_);
     narrow_queries();
     softmax_->begin_tile(plan_.rows);
-    if (is_online_) for_sums([&](const IntExpr&, const IntExpr&) { return zero(); });
+    if (is_online_) for_accumulators([&](const IntExpr&, const IntExpr&) { return zero(); });
     int64_t keys = a_.keys.value(), whole = keys / plan_.block;
     b_->loop(0, whole, 1, [&](const IntExpr& i) { emit_block(i * plan_.block, plan_.block); });
     if (keys > whole * plan_.block) emit_block(whole * plan_.block, keys - whole * plan_.block);
@@ -115,32 +116,34 @@ private:
   void narrow_queries() {
     IntExpr from = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
     b_->loop(0, plan_.rows, 1, [&](const IntExpr& r) {
-      for (int64_t d = 0; d < m_.depth_steps; d += lanes_)
+      for (int64_t d = 0; d < m_.depth_k; d += lanes_)
         b_->store(narrowed(*b_, load_some(*b_, q_, from + (row_ + r) * a_.q_row + d, a_.depth - d, lanes_)),
-                  queries_, r * m_.depth_steps + d);
+                  queries_, r * m_.depth_k + d);
     });
   }
 
   // Sets the sums of weighted values: update(place, row) says to what.
-  template <class Update> void for_sums(Update update) {
+  template <class Update> void for_accumulators(Update update) {
     b_->loop(0, plan_.rows, 1, [&](const IntExpr& r) {
       for (int64_t v = 0; v < value_vectors_; ++v) {
-        IntExpr place = sums_place(r, v);
-        b_->store(update(place, r), sums_, place, 4 * lanes_);
+        IntExpr place = accumulators_place(r, v);
+        b_->store(update(place, r), accumulators_, place, 4 * lanes_);
       }
     });
   }
-  IntExpr sums_place(const IntExpr& row, const IntExpr& vector) const {
+  IntExpr accumulators_place(const IntExpr& row, const IntExpr& vector) const {
     return (row * value_vectors_ + vector) * lanes_;
   }
-  Register sum_at(const IntExpr& place) { return b_->load({Scalar::F32, lanes_}, sums_, place, 4 * lanes_); }
+  Register sum_at(const IntExpr& place) {
+    return b_->load({Scalar::F32, lanes_}, accumulators_, place, 4 * lanes_);
+  }
 
   // Scores, weights and weighted values of `keys` keys from `first` on, a multiple of the block.
   void emit_block(const IntExpr& first, int64_t keys) {
     int64_t vectors = (keys + lanes_ - 1) / lanes_, products = (keys + kSteps - 1) / kSteps;
     for_groups(vectors, [&](const IntExpr& vector, int wide) {
-      multiply(vector, wide, a_.depth, /*keeps=*/false, {queries_, 0, m_.depth_steps},
-               {k_, k_place_ + floor_div(first, lanes_) * (m_.depth_steps * lanes_), m_.depth_steps * lanes_},
+      multiply(vector, wide, a_.depth, /*keeps=*/false, {queries_, 0, m_.depth_k},
+               {k_, k_place_ + floor_div(first, lanes_) * (m_.depth_k * lanes_), m_.depth_k * lanes_},
                {scores_, 0, stride_});
     });
     finish_scores(first, keys, vectors);
@@ -151,12 +154,13 @@ private:
         b_->store(b_->constant({Scalar::BF16, lanes_}, 0), weights_, r * stride_ + v * lanes_);
       });
     if (is_online_)
-      for_sums([&](const IntExpr& place, const IntExpr& r) {
+      for_accumulators([&](const IntExpr& place, const IntExpr& r) {
         return b_->binary(OpKind::FMul, sum_at(place), b_->splat(softmax_->rescale(r), lanes_));
       });
     for_groups(value_vectors_, [&](const IntExpr& vector, int wide) {
       multiply(vector, wide, keys, /*keeps=*/is_online_, {weights_, 0, stride_},
-               {v_, v_place_ + first * lanes_, m_.key_steps * lanes_}, {sums_, 0, value_vectors_ * lanes_});
+               {v_, v_place_ + first * lanes_, m_.key_k * lanes_},
+               {accumulators_, 0, value_vectors_ * lanes_});
     });
   }
 
@@ -174,9 +178,9 @@ private:
   };
 
   // result = [result +] lhs times rhs, for the columns of `wide` vectors from `vector` on.
-  void multiply(const IntExpr& vector, int wide, int64_t steps, bool keeps, const Operand& lhs,
+  void multiply(const IntExpr& vector, int wide, int64_t k_extent, bool keeps, const Operand& lhs,
                 const Operand& rhs, const Operand& result) {
-    int64_t iterations = (steps + steps_together() - 1) / steps_together();
+    int64_t iterations = (k_extent + k_unroll() - 1) / k_unroll();
     if (in_matrices())
       multiply_matrices(vector, wide, iterations, keeps, lhs, rhs, result);
     else
@@ -191,9 +195,9 @@ private:
     };
     for_tiles(wide, [&](int i, int j) {
       if (keeps)
-        b.tile_load(sums_tile(i, j), result.buffer, place(i, j), result.stride);
+        b.tile_load(accumulators_tile(i, j), result.buffer, place(i, j), result.stride);
       else
-        b.tile_zero(sums_tile(i, j));
+        b.tile_zero(accumulators_tile(i, j));
     });
     b.loop(0, products, 1, [&](const IntExpr& s) {
       for_tiles(wide, [&](int i, int j) {
@@ -204,11 +208,11 @@ private:
           b.tile_load(rhs_tile(j), rhs.buffer,
                       rhs.place + (vector + j) * rhs.stride + s * (int64_t{kSteps} * lanes_),
                       int64_t{2} * lanes_);
-        b.tile_dot(OpKind::TileDotBF16, sums_tile(i, j), lhs_tile(i), rhs_tile(j));
+        b.tile_dot(OpKind::TileDotBF16, accumulators_tile(i, j), lhs_tile(i), rhs_tile(j));
       });
     });
     for_tiles(wide, [&](int i, int j) {
-      b.tile_store(sums_tile(i, j), result.buffer, place(i, j), result.stride);
+      b.tile_store(accumulators_tile(i, j), result.buffer, place(i, j), result.stride);
     });
   }
 
@@ -218,34 +222,35 @@ private:
     Builder& b = *b_;
     kernel::MachineType type{Scalar::F32, lanes_};
     auto place = [&](int r, int j) { return result.place + (vector + j) * lanes_ + r * result.stride; };
-    Registers sums;
+    Registers accumulators;
     for (int r = 0; r < plan_.rows; ++r)
       for (int j = 0; j < wide; ++j)
-        sums.push_back(keeps ? b.load(type, result.buffer, place(r, j), 4 * lanes_) : zero());
-    sums = b.loop_carried(0, iterations, 1, std::move(sums), [&](const IntExpr& i, Registers in) {
-      for (int step = 0; step < plan_.steps; step += 2)
-        add_pair(in, vector, wide, i * plan_.steps + step, lhs, rhs);
-      return in;
-    });
+        accumulators.push_back(keeps ? b.load(type, result.buffer, place(r, j), 4 * lanes_) : zero());
+    accumulators =
+        b.loop_carried(0, iterations, 1, std::move(accumulators), [&](const IntExpr& i, Registers in) {
+          for (int step = 0; step < plan_.unroll; step += 2)
+            add_pair(in, vector, wide, i * plan_.unroll + step, lhs, rhs);
+          return in;
+        });
     for (int r = 0; r < plan_.rows; ++r)
       for (int j = 0; j < wide; ++j)
-        b.store(sums[static_cast<size_t>(r * wide + j)], result.buffer, place(r, j), 4 * lanes_);
+        b.store(accumulators[static_cast<size_t>(r * wide + j)], result.buffer, place(r, j), 4 * lanes_);
   }
 
-  void add_pair(Registers& sums, const IntExpr& vector, int wide, const IntExpr& step, const Operand& lhs,
-                const Operand& rhs) {
+  void add_pair(Registers& accumulators, const IntExpr& vector, int wide, const IntExpr& step,
+                const Operand& lhs, const Operand& rhs) {
     Builder& b = *b_;
     auto as_pairs = [&](Register words) { return b.cast(OpKind::Bitcast, words, Scalar::BF16); };
-    Registers factors;
+    Registers operands;
     for (int j = 0; j < wide; ++j)
-      factors.push_back(as_pairs(b.load({Scalar::I32, lanes_}, rhs.buffer,
-                                        rhs.place + (vector + j) * rhs.stride + step * lanes_, 4 * lanes_)));
+      operands.push_back(as_pairs(b.load({Scalar::I32, lanes_}, rhs.buffer,
+                                         rhs.place + (vector + j) * rhs.stride + step * lanes_, 4 * lanes_)));
     for (int r = 0; r < plan_.rows; ++r) {
       Register pair = b.load({Scalar::I32, 1}, lhs.buffer, lhs.place + r * lhs.stride + step);
       pair = as_pairs(b.splat(pair, lanes_));
       for (int j = 0; j < wide; ++j) {
-        Register& sum = sums[static_cast<size_t>(r * wide + j)];
-        sum = b.emit(OpKind::DotBF16, {sum, pair, factors[static_cast<size_t>(j)]}, b.type(sum));
+        Register& sum = accumulators[static_cast<size_t>(r * wide + j)];
+        sum = b.emit(OpKind::DotBF16, {sum, pair, operands[static_cast<size_t>(j)]}, b.type(sum));
       }
     }
   }
@@ -279,7 +284,7 @@ private:
     b_->loop(own, plan_.rows, 1, [&](const IntExpr& r) {
       Register inverse = b_->splat(softmax_->inverse_sum(r), lanes_);
       for (int64_t v = 0; v < value_vectors_; ++v)
-        store_result(b_->binary(OpKind::FMul, sum_at(sums_place(r, v)), inverse),
+        store_result(b_->binary(OpKind::FMul, sum_at(accumulators_place(r, v)), inverse),
                      to + (row_ + r) * a_.result_row + v * lanes_ * a_.result_depth,
                      static_cast<int>(std::min<int64_t>(lanes_, a_.value_depth - v * lanes_)));
     });
@@ -305,7 +310,7 @@ private:
   Builder* b_ = nullptr;
   std::optional<ScoreCode> code_;
   std::optional<OnlineSoftmax> softmax_;
-  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, queries_ = -1, scores_ = -1, weights_ = -1, sums_ = -1;
+  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, queries_ = -1, scores_ = -1, weights_ = -1, accumulators_ = -1;
   int64_t stride_ = 0, value_vectors_ = 0;
   bool is_online_ = false;                  // there are several blocks of keys
   IntExpr outer_, row_, k_place_, v_place_; // of the block of rows at hand

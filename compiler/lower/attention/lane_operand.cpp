@@ -32,7 +32,7 @@ IntExpr LaneOperand::parts() const {
 
 IntExpr LaneOperand::part(const IntExpr& flat) const {
   std::vector<IntExpr> strides(outer_dims.size(), IntExpr(0)), extents = part_dims();
-  IntExpr stride = vectors() * steps * lanes;
+  IntExpr stride = vectors() * k_extent * lanes;
   for (size_t i = extents.size(); i-- > 0; stride = stride * extents[i])
     if (extents[i] != IntExpr(1)) strides[i] = stride;
   return offset_at(flat, outer_dims, strides);
@@ -42,10 +42,10 @@ namespace {
 
 // The columns of the last vector, whose number varies.
 void copy_some_columns(kernel::Builder& b, const MatrixSource& source, const MatrixTarget& target,
-                       const IntExpr& columns, const IntExpr& steps, int lanes) {
+                       const IntExpr& columns, const IntExpr& k_extent, int lanes) {
   kernel::MachineType scalar{kernel::Scalar::F32, 1};
   b.loop(0, columns, 1, [&](const IntExpr& column) {
-    b.loop(0, steps, 1, [&](const IntExpr& step) {
+    b.loop(0, k_extent, 1, [&](const IntExpr& step) {
       b.store(b.load(scalar, source.buffer,
                      source.place + column * source.column_stride + step * source.step_stride),
               target.buffer, target.place + step * lanes + column);
@@ -67,9 +67,9 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
     return MatrixSource{source, from + first * operand.column_stride, operand.column_stride,
                         operand.step_stride};
   };
-  MatrixTarget target{out, p * (operand.steps * lanes)};
+  MatrixTarget target{out, p * (operand.k_extent * lanes)};
   auto copy = [&](const IntExpr& first, int64_t columns) {
-    copy_columns(b, source_at(first), target, columns, operand.steps, lanes);
+    copy_columns(b, source_at(first), target, columns, operand.k_extent, lanes);
     return std::vector<kernel::Register>();
   };
   if (rest == IntExpr(0)) {
@@ -77,7 +77,7 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
   } else if (rest.is_constant() && vectors == IntExpr(1)) {
     copy(0, rest.value());
   } else if (whole == IntExpr(0)) {
-    copy_some_columns(b, source_at(0), target, rest, operand.steps, lanes);
+    copy_some_columns(b, source_at(0), target, rest, operand.k_extent, lanes);
   } else if (rest.is_constant()) {
     kernel::Register full =
         b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(vectors - 1));
@@ -90,7 +90,7 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
     b.if_then_else(
         full, [&] { return copy(vector * lanes, lanes); },
         [&] {
-          copy_some_columns(b, source_at(vector * lanes), target, rest, operand.steps, lanes);
+          copy_some_columns(b, source_at(vector * lanes), target, rest, operand.k_extent, lanes);
           return std::vector<kernel::Register>();
         });
   }

@@ -12,13 +12,13 @@ namespace firn::lower {
 // where their number does not vary.
 struct LaneOperand {
   int lanes = 1;
-  IntExpr steps = 1, columns = 1;
+  IntExpr k_extent = 1, columns = 1;
   std::vector<IntExpr> outer_dims, outer_strides; // of the operand as it lies
   IntExpr column_stride = 0, step_stride = 0;
 
   IntExpr vectors() const { return ceil_div(columns, lanes); }
   // At most.
-  int64_t elements() const { return (parts() * vectors() * steps * lanes).upper_bound(); }
+  int64_t elements() const { return (parts() * vectors() * k_extent * lanes).upper_bound(); }
   // Outer dims along which the operand differs: the others share a packed part.
   std::vector<IntExpr> part_dims() const;
   IntExpr parts() const;

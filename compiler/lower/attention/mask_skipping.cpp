@@ -10,10 +10,10 @@ using kernel::Scalar;
 
 MaskSkipping::MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& schedule, int64_t keys,
                            const std::vector<int32_t>& shown_keys)
-    : b_(maker.builder()), lanes_(schedule.lanes), step_(schedule.key_step()), keys_(keys) {
+    : b_(maker.builder()), lanes_(schedule.lanes), step_(schedule.key_k_step()), keys_(keys) {
   auto count = static_cast<int64_t>(shown_keys.size());
   LiteralRef table = Literal::of(DType::I32, {count}, shown_keys);
-  Place place{maker.context().add_constant(table, padded_copy(4, count, count), "shown keys"), 0};
+  BufferSlice place{maker.context().add_constant(table, padded_copy(4, count, count), "shown keys"), 0};
   table_ = maker.parameter(place, Scalar::I32, count, false, "shown");
 }
 

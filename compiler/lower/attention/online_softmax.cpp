@@ -31,43 +31,45 @@ OnlineSoftmax::OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape
 }
 
 void OnlineSoftmax::begin_tile(const IntExpr& rows) {
-  int64_t most = rows.upper_bound();
+  int64_t max = rows.upper_bound();
   // Rows that a tile lacks have a reference too, which is near.
-  b_.loop(rows, most, 1, [&](const IntExpr& r) { store(constant(0), maximum_place(r)); });
+  b_.loop(rows, max, 1, [&](const IntExpr& r) { store(constant(0), maximum_place(r)); });
   if (!s_.is_online) return;
-  for (int64_t r = 0; r < most; r += s_.lanes) {
+  for (int64_t r = 0; r < max; r += s_.lanes) {
     store(constant(kLowest), place(Largest, r));
     store(constant(kLowest), place(Base, r));
     store(constant(0), place(Whole, r));
   }
-  b_.loop(0, most, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
+  b_.loop(0, max, 1, [&](const IntExpr& r) { store(constant(0), accumulator_place(r)); });
 }
 
 Register OnlineSoftmax::combine(OpKind kind, const IntExpr& vectors, Register start,
                                 const std::function<Register(const IntExpr& v)>& element) {
   int64_t chains = std::min(s_.accumulators, vectors.upper_bound());
   IntExpr rounds = floor_div(vectors, chains);
-  Registers sums(static_cast<size_t>(chains), start);
-  sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Registers& in) {
-    Registers out;
-    for (int64_t c = 0; c < chains; ++c)
-      out.push_back(b_.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
-    return out;
-  });
+  Registers accumulators(static_cast<size_t>(chains), start);
+  accumulators =
+      b_.loop_carried(0, rounds, 1, std::move(accumulators), [&](const IntExpr& round, const Registers& in) {
+        Registers out;
+        for (int64_t c = 0; c < chains; ++c)
+          out.push_back(b_.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
+        return out;
+      });
   if (vectors.is_constant()) {
     for (int64_t i = 0, left = (vectors - rounds * chains).value(); i < left; ++i) {
-      Register& sum = sums[static_cast<size_t>(i)];
+      Register& sum = accumulators[static_cast<size_t>(i)];
       sum = b_.binary(kind, sum, element(rounds * chains + i));
     }
   } else {
-    sums[0] =
-        b_.loop_carried(rounds * chains, vectors, 1, {sums[0]}, [&](const IntExpr& v, const Registers& in) {
-          return Registers{b_.binary(kind, in[0], element(v))};
-        })[0];
+    accumulators[0] = b_.loop_carried(rounds * chains, vectors, 1, {accumulators[0]},
+                                      [&](const IntExpr& v, const Registers& in) {
+                                        return Registers{b_.binary(kind, in[0], element(v))};
+                                      })[0];
   }
-  for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
-    for (size_t i = 0; i < count / 2; ++i) sums[i] = b_.binary(kind, sums[i], sums[count - 1 - i]);
-  return sums[0];
+  for (size_t count = accumulators.size(); count > 1; count = (count + 1) / 2)
+    for (size_t i = 0; i < count / 2; ++i)
+      accumulators[i] = b_.binary(kind, accumulators[i], accumulators[count - 1 - i]);
+  return accumulators[0];
 }
 
 Register OnlineSoftmax::fold_rows(OpKind kind, int64_t first, const IntExpr& rows,
@@ -136,7 +138,7 @@ void OnlineSoftmax::set_reference(int64_t first, const Reference& reference) {
   KernelScalars math(b_);
   store(math.sub(constant(kMagic), reference.whole), place(Center, first));
   store(math.mul(math.add(reference.whole, constant(kBelowNormal)), constant(1 / factor_)),
-        place(Least, first));
+        place(Min, first));
   if (!s_.is_online) return;
   Register moved = math.fma(math.sub(load(place(Base, first)), reference.base), constant(factor_),
                             math.sub(load(place(Whole, first)), reference.whole));
@@ -162,20 +164,20 @@ void OnlineSoftmax::set_weight(const IntExpr& r, const IntExpr& v, Register valu
 
 void OnlineSoftmax::weigh_row(const IntExpr& r, const IntExpr& keys) {
   KernelScalars math(b_);
-  Register center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
+  Register center = b_.splat(number(Center, r), s_.lanes), min = b_.splat(number(Min, r), s_.lanes);
   auto weight = [&](const IntExpr& v) {
-    Register power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, least);
+    Register power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, min);
     set_weight(r, v, power);
     return power;
   };
   Register sum = combine(OpKind::FAdd, vectors_of(keys), constant(0), weight);
-  if (s_.is_online) sum = b_.fma(load(sum_place(r)), b_.splat(number(Rescale, r), s_.lanes), sum);
-  store(sum, sum_place(r));
+  if (s_.is_online) sum = b_.fma(load(accumulator_place(r)), b_.splat(number(Rescale, r), s_.lanes), sum);
+  store(sum, accumulator_place(r));
 }
 
 void OnlineSoftmax::end_tile(const IntExpr& rows) {
   for (int64_t first = 0; first < rows.upper_bound(); first += s_.lanes) {
-    Register sum = fold_rows(OpKind::FAdd, first, rows, &OnlineSoftmax::sum_place);
+    Register sum = fold_rows(OpKind::FAdd, first, rows, &OnlineSoftmax::accumulator_place);
     store(b_.binary(OpKind::FDiv, constant(1), sum), place(Inverse, first));
   }
 }

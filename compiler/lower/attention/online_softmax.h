@@ -38,10 +38,10 @@ public:
 private:
   using Registers = std::vector<kernel::Register>;
   // What is kept per row: numbers, a vector of them per `lanes` rows; then two vectors per row.
-  enum Field { Largest, Base, Whole, Center, Least, Rescale, Inverse, kFields };
+  enum Field { Largest, Base, Whole, Center, Min, Rescale, Inverse, kFields };
   IntExpr place(Field field, const IntExpr& r) const { return r + static_cast<int64_t>(field) * padded_; }
   IntExpr maximum_place(const IntExpr& r) const { return r * s_.lanes + kFields * padded_; }
-  IntExpr sum_place(const IntExpr& r) const { return r * s_.lanes + (kFields + s_.lanes) * padded_; }
+  IntExpr accumulator_place(const IntExpr& r) const { return r * s_.lanes + (kFields + s_.lanes) * padded_; }
   kernel::Register load(const IntExpr& place) { return b_.load(type_, state_, place, 4 * s_.lanes); }
   void store(kernel::Register value, const IntExpr& place) { b_.store(value, state_, place, 4 * s_.lanes); }
   kernel::Register number(Field field, const IntExpr& r) {

@@ -26,15 +26,15 @@ namespace {
 
 class PairPacking {
 public:
-  PairPacking(Builder& b, const LaneOperand& operand, int64_t steps, int source, int out)
-      : b_(b), o_(operand), steps_(steps), source_(source), out_(out) {}
+  PairPacking(Builder& b, const LaneOperand& operand, int64_t k_extent, int source, int out)
+      : b_(b), o_(operand), k_extent_(k_extent), source_(source), out_(out) {}
 
   void emit(const IntExpr& place) {
     int64_t vectors = o_.vectors().value(), rest = o_.columns.value() % o_.lanes;
     IntExpr p = b_.set_parallel(o_.parts() * vectors);
     IntExpr part = floor_div(p, vectors), vector = floor_mod(p, vectors);
     from_ = offset_at(part, o_.part_dims(), o_.outer_strides) + place;
-    to_ = p * (o_.steps * o_.lanes);
+    to_ = p * (o_.k_extent * o_.lanes);
     if (rest == 0) return pack_vector(vector, o_.lanes);
     if (vectors == 1) return pack_vector(0, rest);
     Register is_full =
@@ -61,16 +61,16 @@ private:
   }
 
   void pack_rows_of_steps(const IntExpr& from, int64_t columns) {
-    int64_t width = 2 * o_.lanes, whole = steps_ / width;
+    int64_t width = 2 * o_.lanes, whole = k_extent_ / width;
     b_.loop(0, whole, 1, [&](const IntExpr& s) { pack_square(from, s * width, columns, width); });
-    if (steps_ > whole * width) pack_square(from, whole * width, columns, steps_ - whole * width);
+    if (k_extent_ > whole * width) pack_square(from, whole * width, columns, k_extent_ - whole * width);
   }
 
-  void pack_square(const IntExpr& from, const IntExpr& first, int64_t columns, int64_t steps) {
+  void pack_square(const IntExpr& from, const IntExpr& first, int64_t columns, int64_t k_extent) {
     std::vector<Register> rows;
     for (int64_t column = 0; column < o_.lanes; ++column) {
       IntExpr place = from + column * o_.column_stride + first;
-      int64_t count = column < columns ? steps : 0;
+      int64_t count = column < columns ? k_extent : 0;
       Register pairs =
           joined(narrowed(b_, load_some(b_, source_, place, count, o_.lanes)),
                  narrowed(b_, load_some(b_, source_, place + o_.lanes, count - o_.lanes, o_.lanes)),
@@ -91,10 +91,10 @@ private:
       b_.store(joined(even, odd, /*interleaves=*/true), out_, to_ + pair * (2 * o_.lanes), 4 * o_.lanes);
     };
     Register zero = b_.constant({Scalar::BF16, o_.lanes}, 0);
-    int64_t whole = steps_ / 2, all = o_.steps.value() / 2;
+    int64_t whole = k_extent_ / 2, all = o_.k_extent.value() / 2;
     b_.loop(0, whole, 1, [&](const IntExpr& pair) { store(pair, row(pair * 2), row(pair * 2 + 1)); });
-    if (steps_ % 2 != 0) store(whole, row(2 * whole), zero);
-    b_.loop((steps_ + 1) / 2, all, 1, [&](const IntExpr& pair) { store(pair, zero, zero); });
+    if (k_extent_ % 2 != 0) store(whole, row(2 * whole), zero);
+    b_.loop((k_extent_ + 1) / 2, all, 1, [&](const IntExpr& pair) { store(pair, zero, zero); });
   }
 
   Register joined(Register a, Register b, bool interleaves) {
@@ -105,16 +105,16 @@ private:
 
   Builder& b_;
   const LaneOperand& o_;
-  int64_t steps_;
+  int64_t k_extent_;
   int source_, out_;
   IntExpr from_, to_; // of the part and vector at hand
 };
 
 } // namespace
 
-void emit_pack_pairs(Builder& builder, const LaneOperand& operand, int64_t steps, int source,
+void emit_pack_pairs(Builder& builder, const LaneOperand& operand, int64_t k_extent, int source,
                      const IntExpr& place, int out) {
-  PairPacking(builder, operand, steps, source, out).emit(place);
+  PairPacking(builder, operand, k_extent, source, out).emit(place);
 }
 
 } // namespace firn::lower

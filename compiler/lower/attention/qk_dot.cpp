@@ -7,7 +7,7 @@ namespace firn::lower {
 
 kernel::Register emit_qk_dot(kernel::Builder& b, const QkDot& p, int valid) {
   kernel::MachineType type{kernel::Scalar::F32, p.lanes};
-  std::vector<kernel::Register> sums = b.loop_carried(
+  std::vector<kernel::Register> accumulators = b.loop_carried(
       0, p.depth / p.lanes, 1, std::vector<kernel::Register>(static_cast<size_t>(valid), b.constant(type, 0)),
       [&](const IntExpr& step, std::vector<kernel::Register> in) {
         kernel::Register query = b.load(type, p.query, p.query_place + step * p.lanes);
@@ -17,8 +17,8 @@ kernel::Register emit_qk_dot(kernel::Builder& b, const QkDot& p, int valid) {
         }
         return in;
       });
-  sums.resize(static_cast<size_t>(p.lanes), b.constant(type, 0));
-  return fold_lanes(b, kernel::OpKind::FAdd, std::move(sums), p.lanes);
+  accumulators.resize(static_cast<size_t>(p.lanes), b.constant(type, 0));
+  return fold_lanes(b, kernel::OpKind::FAdd, std::move(accumulators), p.lanes);
 }
 
 } // namespace firn::lower

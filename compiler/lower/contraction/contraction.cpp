@@ -48,8 +48,9 @@ public:
     }
     edge_tiling_ = rest_tilings_.size() > 1 ? rest_tilings_[1] : tiling;
     edge_tiling_.tile.rows = 1;
-    if (spec.sums_in_memory) spec.sums_in_memory->elements = tiling.sum_tiles * largest_tile(spec, tiling);
-    if (spec.edge_columns) spec.edge_columns->sums_in_memory->elements = largest_tile(spec, tiling);
+    if (spec.accumulators_in_memory)
+      spec.accumulators_in_memory->elements = tiling.accumulator_tiles * largest_tile(spec, tiling);
+    if (spec.edge_columns) spec.edge_columns->accumulators_in_memory->elements = largest_tile(spec, tiling);
   }
 
   void emit() {
@@ -74,8 +75,8 @@ public:
       IntExpr selected = 1; // the outer dims that select other vectors belong outside the columns
       for (int i = 0; i < spec_.shape.vector_outer_dims; ++i)
         selected = selected * spec_.outer(static_cast<size_t>(i));
-      IntExpr p = b_.set_parallel(selected * groups_.count() * tiling_.shares);
-      IntExpr share = floor_mod(p, tiling_.shares), group = floor_div(p, tiling_.shares);
+      IntExpr p = b_.set_parallel(selected * groups_.count() * tiling_.split_m);
+      IntExpr share = floor_mod(p, tiling_.split_m), group = floor_div(p, tiling_.split_m);
       TilePosition position;
       position.outer = unflatten(floor_div(group, groups_.count()), 0, spec_.shape.vector_outer_dims);
       emit_column_group(b_, groups_, floor_mod(group, groups_.count()),
@@ -139,8 +140,8 @@ private:
     if (edges) segments.push_back({0, first, 1, std::nullopt, /*at_edge=*/true});
     segments.push_back({first, whole, step});
     // No more than there can be: code of higher tiles would read beyond.
-    auto most = static_cast<int>(std::min<int64_t>({step - 1, rest.upper_bound(), spec_.shape.m}));
-    if (most > 0) segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, most, rest});
+    auto max = static_cast<int>(std::min<int64_t>({step - 1, rest.upper_bound(), spec_.shape.m}));
+    if (max > 0) segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, max, rest});
     if (edges) segments.push_back({end, rows - end, 1, std::nullopt, /*at_edge=*/true});
     // Code for rows that no run has may name places before the operand.
     if (rows.upper_bound() > 0)
@@ -190,13 +191,13 @@ private:
   // One share of what a group of columns walks over, in equal steps: the last share may have fewer.
   void emit_walk(TilePosition& position, const IntExpr& share, int vectors) {
     plan::ColumnWalk walk = plan::column_walk(spec_.shape, tiling_.tile);
-    IntExpr steps = walk.dim < 0 ? segments_[0].count : spec_.outer(static_cast<size_t>(walk.dim));
-    if (steps.is_constant()) steps = walk.steps;
-    IntExpr size = ceil_div(steps, tiling_.shares);
-    if (walk.dim < 0 && tiling_.shares > 1)
+    IntExpr k_extent = walk.dim < 0 ? segments_[0].count : spec_.outer(static_cast<size_t>(walk.dim));
+    if (k_extent.is_constant()) k_extent = walk.k_extent;
+    IntExpr size = ceil_div(k_extent, tiling_.split_m);
+    if (walk.dim < 0 && tiling_.split_m > 1)
       return emit_outer_loops(
-          position, {}, [&](TilePosition& at) { emit_tiles(at, share, tiling_.shares, size, vectors); });
-    Range range{walk.dim, share * size, min(share * size + size, steps)};
+          position, {}, [&](TilePosition& at) { emit_tiles(at, share, tiling_.split_m, size, vectors); });
+    Range range{walk.dim, share * size, min(share * size + size, k_extent)};
     emit_outer_loops(position, range, [&](TilePosition& at) { emit_all_segments(at, vectors); });
   }
 
@@ -208,7 +209,7 @@ private:
   void emit_outer_loops(TilePosition& position, const Range& range,
                         const std::function<void(TilePosition&)>& body) {
     if (position.outer.size() == spec_.shape.outer.size()) return body(position);
-    bool is_cut = tiling_.shares > 1 && range.dim == static_cast<int>(position.outer.size());
+    bool is_cut = tiling_.split_m > 1 && range.dim == static_cast<int>(position.outer.size());
     IntExpr first = is_cut ? range.first : IntExpr(0);
     IntExpr end = is_cut ? range.end : spec_.outer(position.outer.size());
     b_.loop(first, end, 1, [&](const IntExpr& iv) {
@@ -228,10 +229,10 @@ private:
   }
 
   // `rest` rows, at most `most`, in tiles of less and less.
-  void emit_rest(const IntExpr& row, const IntExpr& rest, int most, const TileBody& body) {
+  void emit_rest(const IntExpr& row, const IntExpr& rest, int max, const TileBody& body) {
     IntExpr done = 0;
     for (int rows = tiling_.rest_rows; rows > 0; rows /= 2) {
-      if (rows > most) continue;
+      if (rows > max) continue;
       IntExpr end = floor_div(rest, rows) * rows;
       b_.loop(done, end, rows, [&](const IntExpr& at) { body({row + at, rows}); });
       done = end;
@@ -272,7 +273,7 @@ private:
                        tile.rows, vectors);
   }
 
-  bool is_matrix() const { return spec_.shape.product.kind == ProductKind::TileMatrix; }
+  bool is_matrix() const { return spec_.shape.mac.kind == MacKind::TileMatrix; }
   using PlaceOf = std::function<PlacedTile(const IntExpr& number)>;
 
   // The tiles of number [first, end), of one shape.
@@ -280,11 +281,11 @@ private:
     if (tiling_.interleaves_epilogue && !(end - first == IntExpr(1)))
       return emit_interleaved_run(position, first, end, place);
     if (is_matrix()) {
-      int most = tiling_.sum_tiles;
-      IntExpr batches = ceil_div(end - first, most);
+      int max = tiling_.accumulator_tiles;
+      IntExpr batches = ceil_div(end - first, max);
       return b_.loop(0, batches, 1, [&](const IntExpr& batch) {
-        IntExpr begin = first + batch * most;
-        emit_matrix_tiles(position, begin, batches == IntExpr(1) ? end : min(begin + most, end), place);
+        IntExpr begin = first + batch * max;
+        emit_matrix_tiles(position, begin, batches == IntExpr(1) ? end : min(begin + max, end), place);
       });
     }
     b_.loop(first, end, 1, [&](const IntExpr& number) {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "compiler/kernel/builder.h"
-#include "compiler/plan/contraction.h"
+#include "compiler/plan/tiling.h"
 
 #include <functional>
 #include <memory>
@@ -28,13 +28,13 @@ struct TilePosition {
 
 // The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel,
 // with room for the highest and widest, whichever that one is.
-struct SumsArray {
+struct SpillBuffer {
   int64_t elements = 0;
   int buffer = -1;
 };
 
 // Where rows of an operand of tile matrices lie: the first element, and elements from row to row.
-struct MatrixPlace {
+struct MatrixSlice {
   int buffer = -1;
   IntExpr first;
   int64_t stride = 0;
@@ -65,11 +65,11 @@ struct ContractionSpec {
         store;
   };
   std::optional<ColumnsEnd> columns_end;
-  kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.product says, a scalar
+  kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.mac says, a scalar
   std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
   // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
   // scratch array.
-  std::shared_ptr<SumsArray> sums_in_memory;
+  std::shared_ptr<SpillBuffer> accumulators_in_memory;
 
   // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is
   // one at most (k by loop position; the others are absent expressions). Unset: always.
@@ -86,7 +86,7 @@ struct ContractionSpec {
   // Steps of the innermost loop that an element of the vector operand holds, a word of packed integers. With
   // several `scalar` gets the number of one, or of one k group of them (factors.h), as a value of k behind
   // those of the loops.
-  int word_steps = 1;
+  int word_k = 1;
   // What the sums over the innermost loop are multiplied by before they are added to those of the loops
   // around it, of register `number` of the column group. Unset: nothing.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
@@ -99,8 +99,8 @@ struct ContractionSpec {
   decltype(row_scales) row_starts;
   // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
   // operand, a k group of all lanes a row.
-  std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;
-  std::function<MatrixPlace(const TilePosition&, int number, const std::vector<IntExpr>& k)> vector_rows;
+  std::function<MatrixSlice(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;
+  std::function<MatrixSlice(const TilePosition&, int number, const std::vector<IntExpr>& k)> vector_rows;
   // What the sums of one row and vector start from. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
   // What runs before the tiles of a group of columns, outermost but for blocks of rows, whose position and

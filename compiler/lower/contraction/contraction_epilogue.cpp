@@ -63,8 +63,8 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
       });
   };
   bool is_exact = binding.sum_dtype == DType::F32 || binding.sum_dtype == DType::I32;
-  bool in_sums = bias == Bias::InSums && !binding.polyphase && is_exact;
-  if (const Instruction* addition = in_sums ? find_bias(*root.op) : nullptr) {
+  bool in_accumulators = bias == Bias::InAccumulators && !binding.polyphase && is_exact;
+  if (const Instruction* addition = in_accumulators ? find_bias(*root.op) : nullptr) {
     Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
     sum = result_of(*addition);
     binding.initial = [bind_leaves, added](Builder& b, const IntExpr& channel, int count) {
@@ -76,10 +76,10 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
     };
   }
   binding.epilogue = [bind_leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes,
-                                                 int valid, kernel::Register sums) {
+                                                 int valid, kernel::Register accumulators) {
     ElementEmitter emitter(b, lanes);
     bind_leaves(b, emitter, valid);
-    emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
+    emitter.bind(sum, [accumulators](const Index&, const Lanes&) { return accumulators; });
     return emitter.emit(region.results()[0], index);
   };
 }
@@ -95,13 +95,15 @@ namespace {
 
 // Of the result's own dims.
 kernel::Register finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
-                                     int count, int valid, kernel::Register sums) {
+                                     int count, int valid, kernel::Register accumulators) {
   Lanes lanes = make_lanes(index, lane_dim, count);
   if (binding.sum_dtype == DType::F16 || binding.sum_dtype == DType::BF16) {
     kernel::Scalar narrow = memory_scalar(binding.sum_dtype);
-    sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
+    accumulators = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, accumulators, narrow),
+                          kernel::Scalar::F32);
   }
-  kernel::Register value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
+  kernel::Register value =
+      binding.epilogue ? binding.epilogue(b, index, lanes, valid, accumulators) : accumulators;
   if (binding.result < 0) return value;
   if (binding.result_part) index = binding.result_part->within(index);
   const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
@@ -147,12 +149,12 @@ void store_inside(Builder& b, const ConvolutionPhases& phases, const Index& resu
 } // namespace
 
 kernel::Register finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
-                              int count, int valid, kernel::Register sums) {
+                              int count, int valid, kernel::Register accumulators) {
   if (!binding.polyphase)
-    return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
+    return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, accumulators);
   Index at = binding.polyphase->result_index(index);
   store_inside(b, binding.polyphase->phases(), at,
-               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
+               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, accumulators); });
   return {};
 }
 

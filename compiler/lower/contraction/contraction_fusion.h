@@ -8,17 +8,18 @@ namespace firn::lower {
 
 // The packed operand: a constant, or scratch that a kernel of its own fills; of a batch that varies, as many
 // parts as `selected`.
-Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
-                   Value operand, const std::optional<IntExpr>& selected = std::nullopt);
+BufferSlice pack_operand(LoweringContext& context, const Instruction& instruction,
+                         const PackedOperand& packed, Value operand,
+                         const std::optional<IntExpr>& selected = std::nullopt);
 
 // For reports: " dot4 u8 i8 i32"; nothing for f32.
-std::string product_name(const plan::Product& product);
+std::string product_name(const plan::MacInstruction& product);
 
 // Where a bias per channel is added, if it comes first in the epilogue: there, or by sums that start from it
 // (ContractionBinding::initial), which saves an instruction per vector of results.
-enum class Bias : uint8_t { InEpilogue, InSums };
+enum class Bias : uint8_t { InEpilogue, InAccumulators };
 template <class Plan> Bias bias_of(const Plan& plan) {
-  return plan.bias_first ? Bias::InSums : Bias::InEpilogue;
+  return plan.bias_in_accumulators ? Bias::InAccumulators : Bias::InEpilogue;
 }
 // Binds the epilogue of a fusion with its operands; `binding` knows the parameters of the contraction's.
 void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,

@@ -3,7 +3,7 @@
 
 #include "compiler/lower/contraction/contraction.h"
 #include "compiler/lower/contraction/fused_spatial_sum.h"
-#include "compiler/lower/contraction/pack.h"
+#include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/element/element_emitter.h"
 #include "compiler/plan/contraction_plan.h"
 
@@ -26,17 +26,17 @@ struct ContractionBinding {
   Type result_type;                     // of what is stored
   // Set if the contraction computes the phases of a transposed convolution.
   std::shared_ptr<const plan::PolyphaseConvolution> polyphase;
-  std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
-  FusedSpatialSum* fused_spatial_sum = nullptr;       // what takes the sums of the result's positions
-  bool shares_vectors = false;                        // lanes behind a group's last channel are the next's
-  std::shared_ptr<SumsArray> sums_in_memory;          // on their way to an epilogue in a loop
+  std::optional<TensorPart> scalar_part, result_part;  // that those parameters hold, rather than the whole
+  FusedSpatialSum* fused_spatial_sum = nullptr;        // what takes the sums of the result's positions
+  bool shares_vectors = false;                         // lanes behind a group's last channel are the next's
+  std::shared_ptr<SpillBuffer> accumulators_in_memory; // on their way to an epilogue in a loop
   DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
   // What the sums of `lanes` channels start from, the first of them `channel`. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
   std::function<kernel::Register(kernel::Builder&, const Index&, const Lanes&, int valid,
-                                 kernel::Register sums)>
+                                 kernel::Register accumulators)>
       epilogue;
 };
 ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root);
@@ -64,6 +64,6 @@ ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::Contract
 // Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at
 // index[lane_dim] of what the contraction computes. Returns the results; phases have none.
 kernel::Register finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
-                              int lane_dim, int lanes, int valid, kernel::Register sums);
+                              int lane_dim, int lanes, int valid, kernel::Register accumulators);
 
 } // namespace firn::lower

@@ -1,7 +1,7 @@
 // The code of dots: the operand with the columns is packed, at compile time if it is constant, unless its
 // columns are neighbours in memory already.
 #include "compiler/lower/contraction/contraction_ops.h"
-#include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/contraction/operand_loads.h"
 
 #include <algorithm>
 
@@ -16,23 +16,23 @@ struct Steps {
   int64_t first = 0, count = 0;
 };
 Steps steps_of(const plan::DotGeometry& g, ReductionPart part) {
-  int64_t steps = g.contract[0].extent, size = part.count > 1 ? g.part_steps(part.count) : steps;
-  int64_t first = std::min(steps, size * part.number);
-  return {first, std::min(steps - first, size)};
+  int64_t k_extent = g.contract[0].extent, size = part.count > 1 ? g.split_k_extent(part.count) : k_extent;
+  int64_t first = std::min(k_extent, size * part.number);
+  return {first, std::min(k_extent - first, size)};
 }
 
 class DotCode {
 public:
   DotCode(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
           const ContractionBinding& binding, ReductionPart part)
-      : g_(geometry), plan_(plan), binding_(binding), part_(part), steps_(steps_of(geometry, part)),
+      : g_(geometry), plan_(plan), binding_(binding), part_(part), k_range_(steps_of(geometry, part)),
         packed_(packed_columns(geometry, plan, part)), lanes_(plan.tiling.tile.lanes),
         shape_(geometry.shape), sum_{geometry.in_blocks ? kernel::Scalar::F32
-                                                        : memory_scalar(plan.product.accumulator),
+                                                        : memory_scalar(plan.mac.accumulator),
                                      1} {
     if (part.count == 1) return;
-    shape_.k[0].extent = steps_.count;
-    shape_.set_product(shape_.product);
+    shape_.k[0].extent = k_range_.count;
+    shape_.set_mac(shape_.mac);
   }
 
   ContractionSpec spec() const {
@@ -49,17 +49,17 @@ public:
       return code.plan_.unpacked ? code.load_columns(b, at, vector, k) : code.load_packed(b, at, vector, k);
     };
     spec.scalar_rows = [code = *this](const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      return MatrixPlace{code.binding_.scalar, code.scalar_place(at, row, k), code.g_.row.stride.value()};
+      return MatrixSlice{code.binding_.scalar, code.scalar_place(at, row, k), code.g_.row.stride.value()};
     };
     spec.vector_rows = [code = *this](const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
       const PackedOperand& packed = code.packed_;
-      return MatrixPlace{code.binding_.vector, packed.index(code.packed_part(at), at, vector, k),
+      return MatrixSlice{code.binding_.vector, packed.index(code.packed_part(at), at, vector, k),
                          packed.step_elements(at)};
     };
-    if (const IntExpr& steps = g_.contract.back().steps; !steps.is_constant())
-      spec.clips = {
-          {[](const TilePosition&) { return IntExpr(0); }, [steps](const TilePosition&) { return steps; }}};
-    spec.word_steps = static_cast<int>(g_.word_steps);
+    if (const IntExpr& k_extent = g_.contract.back().k_extent; !k_extent.is_constant())
+      spec.clips = {{[](const TilePosition&) { return IntExpr(0); },
+                     [k_extent](const TilePosition&) { return k_extent; }}};
+    spec.word_k = static_cast<int>(g_.word_k);
     if (g_.in_blocks)
       spec.scales = [code = *this](Builder& b, const TilePosition& at, int vector,
                                    const std::vector<IntExpr>& k) {
@@ -70,8 +70,8 @@ public:
     if (!part_.is_first()) spec.initial = load_partial();
     spec.store = part_.is_last() ? store_result() : store_partial();
     // Between parts sums are stored as they are, straight where they are vectors.
-    bool in_memory = part_.is_last() || plan_.sums == plan::SumsIn::TileRegisters;
-    if (in_memory) spec.sums_in_memory = binding_.sums_in_memory;
+    bool in_memory = part_.is_last() || plan_.accumulators == plan::AccumulatorSpace::TileRegisters;
+    if (in_memory) spec.accumulators_in_memory = binding_.accumulators_in_memory;
     if (!g_.column.extent.is_constant()) spec.edge_columns = edge_columns(spec);
     return spec;
   }
@@ -102,7 +102,7 @@ private:
       code.finish_each_lane(b, {at.outer.begin(), batch_end}, code.rows_at(at, 0), column, 1, 1, sum);
     };
     spec->columns_end = {g_.column.extent, store};
-    spec->sums_in_memory = std::make_shared<SumsArray>();
+    spec->accumulators_in_memory = std::make_shared<SpillBuffer>();
     return spec;
   }
 
@@ -114,7 +114,7 @@ private:
 
   IntExpr scalar_place(const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
     IntExpr place = offset(g_.rows.batch, at.outer) + (at.row + row) * g_.row.stride;
-    place = place + steps_.first * g_.contract[0].row_stride;
+    place = place + k_range_.first * g_.contract[0].row_stride;
     size_t first = g_.rows.batch.size();
     for (size_t i = first; i < at.outer.size(); ++i)
       place = place + at.outer[i] * g_.rows.free[i - first].stride;
@@ -122,26 +122,27 @@ private:
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
     // The step within a word: those of a blocked dot are neighbours.
-    return k.size() > g_.contract.size() ? place + k.back() * shape_.product.k_group() : place;
+    return k.size() > g_.contract.size() ? place + k.back() * shape_.mac.k_group() : place;
   }
 
   Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
     IntExpr place = scalar_place(at, row, k);
-    ScalarFactors factors;
-    factors.buffer = binding_.scalar;
-    factors.dtype = g_.rows.type.dtype;
+    ScalarOperands operands;
+    operands.buffer = binding_.scalar;
+    operands.dtype = g_.rows.type.dtype;
     // Those of a word are neighbours.
-    IntExpr stride = g_.word_steps > 1 ? IntExpr(1) : g_.contract.back().row_stride;
-    factors.place = [&](int step) { return place + step * stride; };
-    factors.lie_together = stride == IntExpr(1);
-    return load_factors(b, shape_, factors, k.back());
+    IntExpr stride = g_.word_k > 1 ? IntExpr(1) : g_.contract.back().row_stride;
+    operands.place = [&](int step) { return place + step * stride; };
+    operands.lie_together = stride == IntExpr(1);
+    return load_operands(b, shape_, operands, k.back());
   }
 
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
   Register load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k,
                         bool ends = false) const {
     IntExpr first = (at.column_vector + vector) * lanes_;
-    IntExpr place = offset(g_.columns.batch, at.outer) + first + steps_.first * g_.contract[0].column_stride;
+    IntExpr place =
+        offset(g_.columns.batch, at.outer) + first + k_range_.first * g_.contract[0].column_stride;
     for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
     kernel::MachineType type = sum_.with_lanes(lanes_);
     const IntExpr& columns = g_.column.extent;
@@ -154,17 +155,17 @@ private:
   }
 
   Register load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    if (g_.word_steps > 1)
+    if (g_.word_k > 1)
       return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
                     packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
-    return load_packed_columns(b, shape_.product, binding_.vector, packed_,
+    return load_packed_columns(b, shape_.mac, binding_.vector, packed_,
                                packed_.index(packed_part(at), at, vector, k), plan_.widened);
   }
 
   Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
     PackedOperand packed = packed_scales(g_, plan_.tiling.tile, binding_.scales_dtype, part_);
-    plan::Product product{ProductKind::Fma, DType::F32, binding_.scales_dtype, DType::F32};
-    return load_packed_factors(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
+    plan::MacInstruction product{MacKind::Fma, DType::F32, binding_.scales_dtype, DType::F32};
+    return load_packed_operands(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
   }
 
   // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for
@@ -275,7 +276,7 @@ private:
   const plan::ContractionPlan& plan_;
   const ContractionBinding& binding_;
   ReductionPart part_;
-  Steps steps_;
+  Steps k_range_;
   PackedOperand packed_;
   int lanes_;
   plan::ContractionShape shape_; // of the part
@@ -287,23 +288,23 @@ private:
 PackedOperand packed_columns(const plan::DotGeometry& g, const plan::ContractionPlan& plan,
                              ReductionPart part) {
   PackedOperand packed;
-  Steps steps = steps_of(g, part);
+  Steps k_extent = steps_of(g, part);
   packed.tile = plan.tiling.tile;
   packed.in_four_bits = plan.four_bits;
   packed.k_group = g.k_group();
-  packed.element = g.word_steps > 1 ? kernel::Scalar::I32 : memory_scalar(g.columns.type.dtype);
+  packed.element = g.word_k > 1 ? kernel::Scalar::I32 : memory_scalar(g.columns.type.dtype);
   if (!g.has_static_columns()) return packed; // they are read where they lie
   packed.selected = plan::extent_of(g.columns.batch);
   if (auto batch = plan::as_one(g.columns.batch))
     packed.selected_stride = batch->extent == IntExpr(1) ? 0 : batch->stride.value();
   packed.columns = g.shape.n;
   packed.column_stride = g.column.stride.value();
-  packed.first_element = steps.first * g.contract[0].column_stride.value();
+  packed.first_element = k_extent.first * g.contract[0].column_stride.value();
   for (const plan::DotGeometry::Contract& axis : g.contract) {
     packed.extents.push_back(axis.extent);
     packed.strides.push_back(axis.column_stride.value());
   }
-  packed.extents[0] = steps.count;
+  packed.extents[0] = k_extent.count;
   return packed;
 }
 

@@ -17,8 +17,8 @@ static LiteralRef in_four_bits(const Packing& packing, const Literal& constant) 
   return pairs;
 }
 
-Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
-                   Value operand, const std::optional<IntExpr>& selected) {
+BufferSlice pack_operand(LoweringContext& context, const Instruction& instruction,
+                         const PackedOperand& packed, Value operand, const std::optional<IntExpr>& selected) {
   int64_t bits = operand.type().at_bound().num_elements() * bit_width(operand.dtype());
   Packing packing = packed.packing(bits / (8 * kernel::scalar_bytes(packed.element)));
   if (packed.in_four_bits)
@@ -27,7 +27,7 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
             0};
   if (plan::is_packable_constant(operand))
     return {context.add_constant(operand.def->literal(), std::move(packing), operand.def->location()), 0};
-  Place place{context.add_scratch_buffer(packing.packed_elements * packing.element_bytes, "packed"), 0};
+  BufferSlice place{context.add_scratch_buffer(packing.packed_elements * packing.element_bytes, "packed"), 0};
   KernelMaker maker(context, instruction, "pack");
   int source = maker.read(operand);
   int out = maker.parameter(place, packed.element, packed.elements(), true, "packed");
@@ -37,8 +37,8 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
   return place;
 }
 
-std::string product_name(const plan::Product& product) {
-  return product == plan::Product{} ? "" : " " + to_string(product);
+std::string product_name(const plan::MacInstruction& product) {
+  return product == plan::MacInstruction{} ? "" : " " + to_string(product);
 }
 
 namespace {
@@ -53,8 +53,8 @@ const Instruction* joined_rows(const LoweringContext& context, const Instruction
 }
 
 // Where tiles read packed columns: a constant of its own, or the one that lies in panels.
-Place place_columns(LoweringContext& context, const Instruction& instruction, const plan::DotGeometry& g,
-                    const PackedOperand& packed, Value columns) {
+BufferSlice place_columns(LoweringContext& context, const Instruction& instruction,
+                          const plan::DotGeometry& g, const PackedOperand& packed, Value columns) {
   if (g.panel_columns > 0) return context.place_of(columns);
   std::optional<IntExpr> selected;
   if (!columns.type().is_static()) selected = plan::as_one(g.columns.batch)->extent;
@@ -63,19 +63,20 @@ Place place_columns(LoweringContext& context, const Instruction& instruction, co
 
 // Sums between the parts of a reduction.
 struct PartialSums {
-  Place place;
+  BufferSlice place;
   int64_t elements = 0;
 };
 
 // One kernel: the whole dot, or a part of its reduction.
 void emit_dot_part(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
                    const plan::DotGeometry& g, const plan::ContractionPlan& plan, ReductionPart part,
-                   const PartialSums& sums) {
+                   const PartialSums& accumulators) {
   const plan::TileShape& tile = plan.tiling.tile;
   Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
   PackedOperand packed = packed_columns(g, plan, part);
-  Place columns = plan.unpacked ? Place{} : place_columns(context, instruction, g, packed, vector),
-        scale_place;
+  BufferSlice columns =
+                  plan.unpacked ? BufferSlice{} : place_columns(context, instruction, g, packed, vector),
+              scale_place;
   if (g.in_blocks)
     scale_place =
         pack_operand(context, instruction, packed_scales(g, tile, root.scales.dtype(), part), root.scales);
@@ -94,15 +95,15 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
     }
   }
   if (part.count > 1)
-    binding.partial = maker.parameter(sums.place, memory_scalar(plan.product.accumulator), sums.elements,
-                                      !part.is_last(), "sums");
-  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+    binding.partial = maker.parameter(accumulators.place, memory_scalar(plan.mac.accumulator),
+                                      accumulators.elements, !part.is_last(), "sums");
+  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
   const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
   if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
     context.set_view(result_of(instruction), result_of(*norm));
   if (part.is_last()) bind_result(maker, instruction, root, binding);
   maker.kernel().algorithm =
-      "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.product);
+      "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.mac);
   if (plan.tiling.tile.column_streams > 1)
     maker.kernel().algorithm += " in " + std::to_string(plan.tiling.tile.column_streams) + " streams";
   if (plan.widened) maker.kernel().algorithm += " widened";
@@ -124,15 +125,15 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
 
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan) {
-  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.lhs_columns, plan.product);
-  int count = plan.tiling.parts;
-  PartialSums sums;
+  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.swap_operands, plan.mac);
+  int count = plan.tiling.split_k;
+  PartialSums accumulators;
   if (count > 1) {
-    sums.elements = partial_elements(g, plan.tiling.tile);
-    sums.place = {context.add_scratch_buffer(sums.elements * 4, "sums"), 0};
+    accumulators.elements = partial_elements(g, plan.tiling.tile);
+    accumulators.place = {context.add_scratch_buffer(accumulators.elements * 4, "sums"), 0};
   }
   for (int number = 0; number < count; ++number)
-    emit_dot_part(context, instruction, root, g, plan, {number, count}, sums);
+    emit_dot_part(context, instruction, root, g, plan, {number, count}, accumulators);
 }
 
 } // namespace firn::lower

@@ -18,7 +18,7 @@ constexpr int64_t kChains = 4; // of additions side by side: shorter ones, with 
 } // namespace
 
 FusedSpatialSum::FusedSpatialSum(const Type& summed, bool keeps_result, int lanes)
-    : lanes_(lanes), images_(summed.dim(0)), channels_(summed.dim(1)),
+    : lanes_(lanes), maps_(summed.dim(0)), channels_(summed.dim(1)),
       vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {}
 
 void FusedSpatialSum::take(KernelMaker& maker, int64_t tiles) {
@@ -28,9 +28,9 @@ void FusedSpatialSum::take(KernelMaker& maker, int64_t tiles) {
   maker.kernel().bytes += elements() * 4;
 }
 
-void FusedSpatialSum::store(Builder& b, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
-                            kernel::Register total) const {
-  b.store(total, buffer_, ((image * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
+void FusedSpatialSum::store(Builder& b, const IntExpr& feature_map, const IntExpr& vector,
+                            const IntExpr& tile, kernel::Register total) const {
+  b.store(total, buffer_, ((feature_map * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
 }
 
 // The sum of all tiles of a vector.
@@ -38,9 +38,9 @@ kernel::Register FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExp
   kernel::MachineType type{Scalar::F32, lanes_};
   auto load = [&](const IntExpr& tile) { return b.load(type, buffer, first + tile * lanes_, 4 * lanes_); };
   int64_t main = tiles_ / kChains * kChains;
-  std::vector<kernel::Register> sums(static_cast<size_t>(kChains), b.constant(type, 0.0));
-  sums = b.loop_carried(
-      0, main, kChains, std::move(sums),
+  std::vector<kernel::Register> accumulators(static_cast<size_t>(kChains), b.constant(type, 0.0));
+  accumulators = b.loop_carried(
+      0, main, kChains, std::move(accumulators),
       [&](const IntExpr& tile, const std::vector<kernel::Register>& carried) {
         std::vector<kernel::Register> next;
         for (size_t i = 0; i < carried.size(); ++i)
@@ -48,13 +48,13 @@ kernel::Register FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExp
         return next;
       });
   for (int64_t tile = main; tile < tiles_; ++tile) {
-    kernel::Register& sum = sums[static_cast<size_t>(tile - main)];
+    kernel::Register& sum = accumulators[static_cast<size_t>(tile - main)];
     sum = b.binary(kernel::OpKind::FAdd, sum, load(tile));
   }
-  for (size_t count = sums.size(); count > 1; count /= 2)
+  for (size_t count = accumulators.size(); count > 1; count /= 2)
     for (size_t i = 0; i < count / 2; ++i)
-      sums[i] = b.binary(kernel::OpKind::FAdd, sums[i], sums[i + count / 2]);
-  return sums[0];
+      accumulators[i] = b.binary(kernel::OpKind::FAdd, accumulators[i], accumulators[i + count / 2]);
+  return accumulators[0];
 }
 
 void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& reduction,
@@ -69,11 +69,11 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
   ContractionBinding binding;
   binding.result_type = reduction.type();
   bind_result(maker, reduction, root, binding);
-  IntExpr p = b.set_parallel(images_ * vectors_);
-  IntExpr image = floor_div(p, vectors_), vector = floor_mod(p, vectors_);
+  IntExpr p = b.set_parallel(maps_ * vectors_);
+  IntExpr feature_map = floor_div(p, vectors_), vector = floor_mod(p, vectors_);
   kernel::Register total = add_tiles(b, partial, p * (tiles_ * lanes_));
   auto finish = [&](int valid) {
-    finish_lanes(b, binding, {image, vector * lanes_}, 1, lanes_, valid, total);
+    finish_lanes(b, binding, {feature_map, vector * lanes_}, 1, lanes_, valid, total);
     return std::vector<kernel::Register>{};
   };
   int rest = static_cast<int>(channels_ % lanes_);
@@ -90,11 +90,12 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
 
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion) {
   plan::FusedSum sum = *plan::find_fused_sum(fusion);
-  FusedSpatialSum sums(sum.producer->type(), sum.producer->num_uses(0) > 1, context.target().lanes(32));
-  context.set_spatial_sum(*sum.producer, &sums);
+  FusedSpatialSum accumulators(sum.producer->type(), sum.producer->num_uses(0) > 1,
+                               context.target().lanes(32));
+  context.set_spatial_sum(*sum.producer, &accumulators);
   Result lowered = context.lower_instruction(*sum.producer);
   context.set_spatial_sum(*sum.producer, nullptr);
-  if (lowered) sums.emit_totals(context, *sum.reduction, result_of(*sum.producer));
+  if (lowered) accumulators.emit_totals(context, *sum.reduction, result_of(*sum.producer));
   return lowered;
 }
 

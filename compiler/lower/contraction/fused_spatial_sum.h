@@ -17,21 +17,21 @@ public:
   // Whether the value need not be stored.
   bool replaces_result() const { return !keeps_result_; }
   // Stores the sum of tile `tile` of vector `vector` of the channels.
-  void store(kernel::Builder& builder, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
+  void store(kernel::Builder& builder, const IntExpr& feature_map, const IntExpr& vector, const IntExpr& tile,
              kernel::Register total) const;
   // The kernel that makes the result of `reduction`, a reduce of `summed` or a fusion around it, of the sums.
   void emit_totals(LoweringContext& context, const Instruction& reduction, Value summed) const;
 
 private:
   kernel::Register add_tiles(kernel::Builder& builder, int buffer, const IntExpr& first) const;
-  int64_t elements() const { return images_ * vectors_ * tiles_ * lanes_; }
+  int64_t elements() const { return maps_ * vectors_ * tiles_ * lanes_; }
 
   int lanes_;
-  int64_t images_, channels_, vectors_; // vectors of channels
+  int64_t maps_, channels_, vectors_; // vectors of channels
   bool keeps_result_;
   int64_t tiles_ = 0;
-  Place partial_;   // [image, vector, tile, lane]
-  int buffer_ = -1; // that, in the kernel at hand
+  BufferSlice partial_; // [image, vector, tile, lane]
+  int buffer_ = -1;     // that, in the kernel at hand
 };
 
 } // namespace firn::lower

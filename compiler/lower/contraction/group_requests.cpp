@@ -17,12 +17,12 @@ IntExpr iteration_at(const plan::ContractionShape& shape, const std::vector<IntE
 GroupRequests::GroupRequests(kernel::Builder& builder, const ContractionSpec& spec,
                              const plan::Tiling& tiling, int rows, int64_t unroll)
     : b_(builder), spec_(spec), tiling_(tiling), unroll_(unroll) {
-  int64_t steps = 1;
-  for (const plan::ReductionLoop& loop : spec_.shape.k) steps *= loop.extent;
-  if (!spec_.prefetch || steps < unroll) return;
+  int64_t k_extent = 1;
+  for (const plan::ReductionLoop& loop : spec_.shape.k) k_extent *= loop.extent;
+  if (!spec_.prefetch || k_extent < unroll) return;
   IntExpr positions = at_least_one(rows_around() * rows_per_pass()), lines = spec_.group_lines;
   per_row_ = min(floor_div(lines, positions), 1) * ceil_div(lines, positions);
-  per_iteration_ = ceil_div(per_row_ * rows, steps / unroll);
+  per_iteration_ = ceil_div(per_row_ * rows, k_extent / unroll);
   if (per_iteration_.is_constant()) return;
   // Their divisions stay outside of the loop.
   for (IntExpr* number : {&per_row_, &per_iteration_})

@@ -10,13 +10,13 @@ using kernel::Register;
 
 constexpr int kQuarter = InterleavedLanes::kQuarter;
 
-Register repeat_steps(Builder& b, Register steps, int lanes) {
-  int count = b.type(steps).lanes;
-  if (count == 1) return b.splat(steps, lanes);
-  if (count == lanes) return steps;
+Register repeat_steps(Builder& b, Register k_extent, int lanes) {
+  int count = b.type(k_extent).lanes;
+  if (count == 1) return b.splat(k_extent, lanes);
+  if (count == lanes) return k_extent;
   std::vector<int64_t> order;
   for (int lane = 0; lane < lanes; ++lane) order.push_back(lane % count);
-  return b.shuffle(steps, steps, std::move(order));
+  return b.shuffle(k_extent, k_extent, std::move(order));
 }
 
 namespace {

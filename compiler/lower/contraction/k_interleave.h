@@ -26,7 +26,7 @@ struct InterleavedLanes {
 };
 
 // The `k_interleave` lanes of `steps` over and over, in `lanes` lanes; a scalar in all of them.
-kernel::Register repeat_steps(kernel::Builder& builder, kernel::Register steps, int lanes);
+kernel::Register repeat_steps(kernel::Builder& builder, kernel::Register k_extent, int lanes);
 // The sums of one vector of columns, which `registers`, at most `k_interleave`, hold; zeros in lanes beyond
 // them.
 kernel::Register add_steps(kernel::Builder& builder, std::vector<kernel::Register> registers,

@@ -11,7 +11,7 @@ namespace {
 using kernel::Builder;
 using kernel::OpKind;
 
-OpKind product_op(const plan::Product& product) {
+OpKind product_op(const plan::MacInstruction& product) {
   if (is_float(product.lhs)) return OpKind::TileDotBF16;
   if (is_signed(product.lhs)) return is_signed(product.rhs) ? OpKind::TileDotS8S8 : OpKind::TileDotS8U8;
   return is_signed(product.rhs) ? OpKind::TileDotU8S8 : OpKind::TileDotU8U8;
@@ -22,31 +22,32 @@ OpKind product_op(const plan::Product& product) {
 MatrixTile::MatrixTile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                        TilePosition position, int rows, int vectors, IntExpr place)
     : b_(builder), spec_(spec), tiling_(tiling), block_(plan::tile_block(spec.shape, tiling.tile)),
-      product_(product_op(spec.shape.product)), position_(std::move(position)), rows_(rows),
+      product_(product_op(spec.shape.mac)), position_(std::move(position)), rows_(rows),
       high_(block_.tiles_for(rows)), before_(std::max(0, -block_.first_row(0, rows))),
-      first_sum_(std::move(place) * largest_tile(spec, tiling)) {
+      first_accumulator_(std::move(place) * largest_tile(spec, tiling)) {
   position_.vectors = vectors;
   set_tiles();
 }
 
 void MatrixTile::emit_products(const IntExpr& k_block, bool is_first) {
-  is_first ? zero_sums() : transfer_sums(/*loads=*/true);
+  is_first ? zero_accumulators() : transfer_accumulators(/*loads=*/true);
   std::vector<IntExpr> k(spec_.shape.k.size());
   emit_reduction(k_block, 0, k);
-  transfer_sums(/*loads=*/false);
+  transfer_accumulators(/*loads=*/false);
 }
 
 void MatrixTile::emit_products_behind(MatrixTile& before) {
-  zero_sums();
+  zero_accumulators();
   interleaved_ = &before;
   std::vector<IntExpr> k(spec_.shape.k.size());
   emit_reduction(0, 0, k);
   interleaved_ = nullptr;
-  transfer_sums(/*loads=*/false);
+  transfer_accumulators(/*loads=*/false);
 }
 
 void MatrixTile::emit_stores() {
-  TileStores(b_, spec_, tiling_).store_from_memory(position_, rows_, position_.vectors, first_sum_, before_);
+  TileStores(b_, spec_, tiling_)
+      .store_from_memory(position_, rows_, position_.vectors, first_accumulator_, before_);
 }
 
 void MatrixTile::set_tiles() {
@@ -54,7 +55,7 @@ void MatrixTile::set_tiles() {
   std::vector<kernel::MatrixTile> tiles(static_cast<size_t>(block_.registers()));
   for (int i = 0; i < block_.high; ++i) {
     for (int j = 0; j < block_.wide; ++j)
-      tiles[static_cast<size_t>(block_.sums(i, j))] = {block_.rows, kRowBytes};
+      tiles[static_cast<size_t>(block_.accumulators(i, j))] = {block_.rows, kRowBytes};
     tiles[static_cast<size_t>(block_.lhs(i))] = {block_.rows, kGroupBytes * block_.groups};
   }
   for (int j = 0; j < block_.wide; ++j)
@@ -63,24 +64,24 @@ void MatrixTile::set_tiles() {
   b_.kernel().tiles = std::move(tiles);
 }
 
-void MatrixTile::zero_sums() {
+void MatrixTile::zero_accumulators() {
   for (int i = 0; i < high_; ++i)
-    for (int j = 0; j < position_.vectors; ++j) b_.tile_zero(block_.sums(i, j));
+    for (int j = 0; j < position_.vectors; ++j) b_.tile_zero(block_.accumulators(i, j));
 }
 
-IntExpr MatrixTile::sums_place(int i, int j) const {
+IntExpr MatrixTile::accumulators_place(int i, int j) const {
   int row = block_.first_row(i, rows_) + before_;
-  return first_sum_ + (row * position_.vectors + j) * tiling_.tile.lanes;
+  return first_accumulator_ + (row * position_.vectors + j) * tiling_.tile.lanes;
 }
 
-void MatrixTile::transfer_sums(bool loads) {
+void MatrixTile::transfer_accumulators(bool loads) {
   TileStores stores(b_, spec_, tiling_);
   int64_t stride = int64_t{position_.vectors} * tiling_.tile.lanes;
   for (int i = 0; i < high_; ++i)
     for (int j = 0; j < position_.vectors; ++j) {
-      int sums = block_.sums(i, j), memory = stores.sums_in_memory();
-      loads ? b_.tile_load(sums, memory, sums_place(i, j), stride)
-            : b_.tile_store(sums, memory, sums_place(i, j), stride);
+      int accumulators = block_.accumulators(i, j), memory = stores.accumulators_in_memory();
+      loads ? b_.tile_load(accumulators, memory, accumulators_place(i, j), stride)
+            : b_.tile_store(accumulators, memory, accumulators_place(i, j), stride);
     }
 }
 
@@ -91,9 +92,9 @@ void MatrixTile::emit_reduction(const IntExpr& k_block, size_t level, std::vecto
   IntExpr lower = clipped ? spec_.clips[level].lower(position_) : IntExpr(0),
           upper = clipped ? spec_.clips[level].upper(position_) : IntExpr(loop.extent);
   if (tiling_.k_blocks > 1 && level == plan::k_block_level(spec_.shape)) {
-    int64_t steps = plan::k_block_steps(spec_.shape, tiling_.k_blocks);
-    lower = k_block * steps;
-    upper = min(lower + steps, loop.extent);
+    int64_t k_extent = plan::k_block_extent(spec_.shape, tiling_.k_blocks);
+    lower = k_block * k_extent;
+    upper = min(lower + k_extent, loop.extent);
   }
   if (is_last && !clipped) return emit_steps(lower, upper, k);
   b_.loop(lower, upper, 1, [&](const IntExpr& iv) {
@@ -132,14 +133,14 @@ void MatrixTile::emit_steps(const IntExpr& first, const IntExpr& end, std::vecto
 // Operands of the first product first, and every later one's behind those it has no need of.
 void MatrixTile::emit_products_at(const std::vector<IntExpr>& k) {
   for (int i = 0; i < high_; ++i) {
-    MatrixPlace rows = spec_.scalar_rows(position_, block_.first_row(i, rows_), k);
+    MatrixSlice rows = spec_.scalar_rows(position_, block_.first_row(i, rows_), k);
     b_.tile_load(block_.lhs(i), rows.buffer, rows.first, rows.stride);
     for (int j = 0; j < position_.vectors; ++j) {
       if (i == 0) {
-        MatrixPlace columns = spec_.vector_rows(position_, j, k);
+        MatrixSlice columns = spec_.vector_rows(position_, j, k);
         b_.tile_load(block_.rhs(j), columns.buffer, columns.first, columns.stride);
       }
-      b_.tile_dot(product_, block_.sums(i, j), block_.lhs(i), block_.rhs(j));
+      b_.tile_dot(product_, block_.accumulators(i, j), block_.lhs(i), block_.rhs(j));
     }
   }
   if (interleaved_) emit_share_of_stores(k);
@@ -149,7 +150,7 @@ void MatrixTile::emit_products_at(const std::vector<IntExpr>& k) {
 int MatrixTile::rows_at_a_step() const {
   int rows = 1;
   auto is_enough = [&] {
-    return rows_ % rows == 0 && rows * plan::tile_steps(spec_.shape) >= rows_ &&
+    return rows_ % rows == 0 && rows * plan::tile_k(spec_.shape) >= rows_ &&
            rows * position_.vectors >= tiling_.epilogue_unroll;
   };
   while (rows < rows_ && !is_enough()) ++rows;
@@ -163,7 +164,7 @@ void MatrixTile::emit_share_of_stores(const std::vector<IntExpr>& k) {
   if (first.upper_bound() >= tile.rows_) first = min(first, tile.rows_);
   TileStores(b_, spec_, tiling_)
       .store_rows_from_memory(tile.position_, first, min(first + share, tile.rows_), tile.position_.vectors,
-                              tile.first_sum_, tile.before_);
+                              tile.first_accumulator_, tile.before_);
 }
 
 } // namespace firn::lower

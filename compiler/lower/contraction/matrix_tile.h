@@ -22,9 +22,9 @@ public:
 
 private:
   void set_tiles();
-  void zero_sums();
-  IntExpr sums_place(int i, int j) const;
-  void transfer_sums(bool loads);
+  void zero_accumulators();
+  IntExpr accumulators_place(int i, int j) const;
+  void transfer_accumulators(bool loads);
   void emit_reduction(const IntExpr& k_block, size_t level, std::vector<IntExpr>& k);
   void emit_steps(const IntExpr& first, const IntExpr& end, std::vector<IntExpr>& k);
   void emit_products_at(const std::vector<IntExpr>& k);
@@ -38,7 +38,7 @@ private:
   kernel::OpKind product_;
   TilePosition position_;
   int rows_, high_, before_;          // of tiles of sums, and rows of the first of them that others compute
-  IntExpr first_sum_;                 // in memory
+  IntExpr first_accumulator_;         // in memory
   MatrixTile* interleaved_ = nullptr; // whose rows pass the epilogue among the steps
 };
 

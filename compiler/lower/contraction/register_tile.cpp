@@ -1,9 +1,9 @@
 // The reduction nest of a register tile, with its sums as loop-carried values.
 #include "compiler/lower/contraction/register_tile.h"
 
-#include "compiler/lower/contraction/factors.h"
 #include "compiler/lower/contraction/group_requests.h"
 #include "compiler/lower/contraction/k_interleave.h"
+#include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/contraction/tile_stores.h"
 
 #include <algorithm>
@@ -24,20 +24,20 @@ public:
     position.vectors = vectors;
     kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
     position.k_interleave = k_interleave_ = groups_.k_interleave(position.column_vector);
-    int registers = groups_.registers(position.column_vector, vectors), sums = rows * registers;
+    int registers = groups_.registers(position.column_vector, vectors), accumulators = rows * registers;
     int accumulator_splits = std::max(1, tiling_.tile.accumulator_splits);
     Register zero = b_.constant(type, 0.0);
-    std::vector<Register> acc(static_cast<size_t>(sums * accumulator_splits), zero);
+    std::vector<Register> acc(static_cast<size_t>(accumulators * accumulator_splits), zero);
     if (spec_.initial && k_interleave_ == 1)
-      for (int i = 0; i < sums; ++i)
+      for (int i = 0; i < accumulators; ++i)
         acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
     std::vector<IntExpr> k(spec_.shape.k.size());
     acc = emit_reduction(position, rows, registers, 0, k, acc);
     for (int phase = accumulator_splits; phase > 1; phase /= 2) // pairwise, so that the order is fixed
       for (int p = 0; p < phase / 2; ++p)
-        for (int i = 0; i < sums; ++i) {
-          Register& lhs = acc[static_cast<size_t>(p * sums + i)];
-          lhs = b_.binary(sum_op(spec_), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
+        for (int i = 0; i < accumulators; ++i) {
+          Register& lhs = acc[static_cast<size_t>(p * accumulators + i)];
+          lhs = b_.binary(sum_op(spec_), lhs, acc[static_cast<size_t>((p + phase / 2) * accumulators + i)]);
         }
     if (k_interleave_ > 1) acc = add_all_steps(position, rows, vectors, acc);
     TileStores(b_, spec_, tiling_).store(position, rows, vectors, acc);
@@ -47,19 +47,19 @@ public:
   void emit(std::vector<TilePosition> positions, int rows, int vectors) {
     kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
     Register zero = b_.constant(type, 0.0);
-    int sums = rows * vectors;
+    int accumulators = rows * vectors;
     std::vector<Register> acc;
     for (TilePosition& position : positions) {
       position.vectors = vectors;
-      for (int i = 0; i < sums; ++i)
+      for (int i = 0; i < accumulators; ++i)
         acc.push_back(spec_.initial ? spec_.initial(b_, position, i / vectors, i % vectors) : zero);
     }
     side_by_side_ = std::move(positions);
     std::vector<IntExpr> k(spec_.shape.k.size());
     acc = emit_reduction(side_by_side_[0], rows, vectors, 0, k, std::move(acc));
     for (size_t i = 0; i < side_by_side_.size(); ++i) {
-      auto first = acc.begin() + static_cast<std::ptrdiff_t>(i) * sums;
-      TileStores(b_, spec_, tiling_).store(side_by_side_[i], rows, vectors, {first, first + sums});
+      auto first = acc.begin() + static_cast<std::ptrdiff_t>(i) * accumulators;
+      TileStores(b_, spec_, tiling_).store(side_by_side_[i], rows, vectors, {first, first + accumulators});
     }
   }
 
@@ -68,17 +68,17 @@ private:
   std::vector<Register> add_all_steps(const TilePosition& position, int rows, int vectors,
                                       const std::vector<Register>& acc) {
     int registers = groups_.registers(position.column_vector, vectors);
-    std::vector<Register> sums;
+    std::vector<Register> accumulators;
     for (int row = 0; row < rows; ++row)
       for (int vector = 0; vector < vectors; ++vector) {
         auto first = acc.begin() + row * registers + vector * k_interleave_;
         int count = std::min(k_interleave_, registers - vector * k_interleave_);
         Register sum = add_steps(b_, {first, first + count}, k_interleave_);
         bool starts = static_cast<bool>(spec_.initial);
-        sums.push_back(starts ? b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, row, vector))
-                              : sum);
+        accumulators.push_back(
+            starts ? b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, row, vector)) : sum);
       }
-    return sums;
+    return accumulators;
   }
 
   std::vector<Register> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
@@ -95,7 +95,7 @@ private:
       return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
     bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped;
     IntExpr lower = clipped ? spec_.clips[level].lower(position) : IntExpr(0);
-    int64_t whole = innermost ? whole_products() : loop.extent;
+    int64_t whole = innermost ? whole_k_groups() : loop.extent;
     IntExpr upper = clipped ? spec_.clips[level].upper(position) : IntExpr(whole);
     int accumulator_splits = innermost && !clipped ? std::max(1, tiling_.tile.accumulator_splits) : 1,
         k_interleave = innermost ? k_interleave_ : 1;
@@ -135,16 +135,16 @@ private:
     Register zero = b_.constant(b_.type(acc[0]), 0.0);
     return b_.loop_carried(floor_div(lower, size), ceil_div(upper, size), 1, std::move(acc),
                            [&](const IntExpr& number, const std::vector<Register>& all) {
-                             std::vector<Register> sums = b_.loop_carried(
+                             std::vector<Register> accumulators = b_.loop_carried(
                                  max(lower, number * size), min(upper, number * size + size), 1,
                                  std::vector<Register>(all.size(), zero),
                                  [&](const IntExpr& iv, const std::vector<Register>& in) {
                                    k[level] = iv;
                                    return emit_reduction(position, rows, vectors, level + 1, k, in);
                                  });
-                             for (size_t i = 0; i < sums.size(); ++i)
-                               sums[i] = b_.binary(sum_op(spec_), all[i], sums[i]);
-                             return sums;
+                             for (size_t i = 0; i < accumulators.size(); ++i)
+                               accumulators[i] = b_.binary(sum_op(spec_), all[i], accumulators[i]);
+                             return accumulators;
                            });
   }
 
@@ -152,50 +152,51 @@ private:
   std::vector<Register> emit_scaled(const TilePosition& position, int rows, int vectors, size_t level,
                                     std::vector<IntExpr>& k, std::vector<Register> acc) {
     is_scaled_ = true;
-    std::vector<Register> sums(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
-    if (spec_.row_scales) sums = starts_of_bytes(position, rows, vectors, k, acc.size());
-    sums = emit_reduction(position, rows, vectors, level, k, std::move(sums));
+    std::vector<Register> accumulators(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
+    if (spec_.row_scales) accumulators = starts_of_bytes(position, rows, vectors, k, acc.size());
+    accumulators = emit_reduction(position, rows, vectors, level, k, std::move(accumulators));
     is_scaled_ = false;
-    if (spec_.row_scales) scale_rows(position, rows, vectors, k, sums);
+    if (spec_.row_scales) scale_rows(position, rows, vectors, k, accumulators);
     std::vector<Register> scales; // of every tile, again and again for all its sums
     for (const TilePosition& tile : side_by_side_.empty() ? std::vector{position} : side_by_side_) {
       std::vector<Register> own;
       for (int vector = 0; vector < vectors; ++vector) own.push_back(spec_.scales(b_, tile, vector, k));
-      size_t sums_of_tile = acc.size() / std::max<size_t>(1, side_by_side_.size());
-      for (size_t i = 0; i < sums_of_tile; ++i) scales.push_back(own[i % own.size()]);
+      size_t accumulators_of_tile = acc.size() / std::max<size_t>(1, side_by_side_.size());
+      for (size_t i = 0; i < accumulators_of_tile; ++i) scales.push_back(own[i % own.size()]);
     }
-    for (size_t i = 0; i < acc.size(); ++i) acc[i] = b_.fma(sums[i], scales[i], acc[i]);
+    for (size_t i = 0; i < acc.size(); ++i) acc[i] = b_.fma(accumulators[i], scales[i], acc[i]);
     return acc;
   }
 
   // Of partial sums the first ones start where the row's block does.
   std::vector<Register> starts_of_bytes(const TilePosition& position, int rows, int vectors,
-                                        const std::vector<IntExpr>& k, size_t sums) {
+                                        const std::vector<IntExpr>& k, size_t accumulators) {
     std::vector<Register> starts;
     for (size_t tile = 0; tile < std::max<size_t>(1, side_by_side_.size()); ++tile)
       for (int row = 0; row < rows; ++row) {
         Register start = b_.splat(spec_.row_starts(b_, position, row, k), groups_.lanes);
         starts.insert(starts.end(), static_cast<size_t>(vectors), start);
       }
-    starts.resize(sums, b_.constant_int({kernel::Scalar::I32, groups_.lanes}, 0));
+    starts.resize(accumulators, b_.constant_int({kernel::Scalar::I32, groups_.lanes}, 0));
     return starts;
   }
 
   // Sums of bytes in f32, by the scale of the row's block.
   void scale_rows(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
-                  std::vector<Register>& sums) {
+                  std::vector<Register>& accumulators) {
     std::vector<Register> scales;
     for (int row = 0; row < rows; ++row)
       scales.push_back(b_.splat(spec_.row_scales(b_, position, row, k), groups_.lanes));
-    for (size_t i = 0; i < sums.size(); ++i) {
+    for (size_t i = 0; i < accumulators.size(); ++i) {
       size_t row = i / static_cast<size_t>(vectors) % static_cast<size_t>(rows);
-      sums[i] = b_.binary(OpKind::FMul, b_.cast(OpKind::SIToF, sums[i], kernel::Scalar::F32), scales[row]);
+      accumulators[i] =
+          b_.binary(OpKind::FMul, b_.cast(OpKind::SIToF, accumulators[i], kernel::Scalar::F32), scales[row]);
     }
   }
 
   // Of the innermost loop: those whose k group is all there. One that is cut short is straight code behind
   // them, which knows where it is.
-  int64_t whole_products() const { return spec_.shape.k.back().extent - (spec_.shape.k_tail > 0 ? 1 : 0); }
+  int64_t whole_k_groups() const { return spec_.shape.k.back().extent - (spec_.shape.k_tail > 0 ? 1 : 0); }
 
   // Straight code per value, or a loop for every run of values that the same rows take, unless that would
   // hold loops itself.
@@ -247,7 +248,7 @@ private:
             blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     GroupRequests requests(b_, spec_, tiling_, rows, unroll);
-    if (tiling_.rolls_steps && !requests.any() && !spec_.prefetch_scalar) unroll = 1;
+    if (tiling_.rolls_k && !requests.any() && !spec_.prefetch_scalar) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Register> in) {
       int64_t main = extent / unroll * unroll;
       in = b_.loop_carried(
@@ -272,7 +273,7 @@ private:
 
   // The innermost loop over whole products, with `k_interleave_` steps of the reduction as one.
   plan::ReductionLoop steps_of(plan::ReductionLoop loop) const {
-    loop.extent = whole_products() / k_interleave_;
+    loop.extent = whole_k_groups() / k_interleave_;
     loop.block /= k_interleave_;
     return loop;
   }
@@ -290,7 +291,7 @@ private:
   std::vector<Register> emit_iteration(const TilePosition& position, int rows, int vectors,
                                        std::vector<IntExpr>& k, const IntExpr& first, int64_t count,
                                        const std::vector<Register>& acc) {
-    if (!tiling_.rolls_steps || count == 1) return emit_steps(position, rows, vectors, k, first, count, acc);
+    if (!tiling_.rolls_k || count == 1) return emit_steps(position, rows, vectors, k, first, count, acc);
     return b_.loop_carried(0, count, 1, acc, [&](const IntExpr& step, const std::vector<Register>& in) {
       return emit_steps(position, rows, vectors, k, first + step, 1, in);
     });
@@ -329,30 +330,30 @@ private:
   std::vector<Register> emit_step_of(const TilePosition& position, int rows, int vectors,
                                      const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
     std::vector<Register> loaded;
-    const plan::Product& product = spec_.shape.product;
+    const plan::MacInstruction& product = spec_.shape.mac;
     for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
-    bool are_words = spec_.word_steps > 1;
-    Register table = tiling_.looks_up_words ? table_of_steps(b_, spec_.word_steps) : Register{};
-    for_each_factor(k, [&](int part, const std::vector<IntExpr>& at) {
-      std::vector<Register> factors;
+    bool are_words = spec_.word_k > 1;
+    Register table = tiling_.looks_up_words ? table_of_steps(b_, spec_.word_k) : Register{};
+    for_each_operand(k, [&](int part, const std::vector<IntExpr>& at) {
+      std::vector<Register> operands;
       for (Register words : loaded) {
         if (are_words)
           words = product.k_group() > 1 ? group_of_words(b_, words, part)
-                                        : step_of_words(b_, words, part, spec_.word_steps, table);
-        factors.push_back(unpacked_factors(b_, product, words));
+                                        : step_of_words(b_, words, part, spec_.word_k, table);
+        operands.push_back(unpacked_operands(b_, product, words));
       }
-      acc = multiply(position, rows, vectors, at, phase, factors, std::move(acc));
+      acc = multiply(position, rows, vectors, at, phase, operands, std::move(acc));
     });
     return acc;
   }
 
   // Calls emit(number, k) for the factors of a step: of a word its parts, each of as many steps as a product
   // takes, whose number stands behind the values of the loops.
-  template <class Emit> void for_each_factor(const std::vector<IntExpr>& k, Emit emit) {
-    if (spec_.word_steps == 1) return emit(0, k);
+  template <class Emit> void for_each_operand(const std::vector<IntExpr>& k, Emit emit) {
+    if (spec_.word_k == 1) return emit(0, k);
     std::vector<IntExpr> at = k;
     at.emplace_back();
-    for (int part = 0; part < spec_.word_steps / spec_.shape.product.k_group(); ++part) {
+    for (int part = 0; part < spec_.word_k / spec_.shape.mac.k_group(); ++part) {
       at.back() = part;
       emit(part, at);
     }
@@ -360,14 +361,14 @@ private:
 
   // A row's factor in all lanes.
   Register scalar_at(const TilePosition& position, int row, const std::vector<IntExpr>& k) {
-    return unpacked_factors(b_, spec_.shape.product,
-                            repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));
+    return unpacked_operands(b_, spec_.shape.mac,
+                             repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));
   }
 
   std::vector<Register> multiply(const TilePosition& position, int rows, int vectors,
                                  const std::vector<IntExpr>& k, int phase,
                                  const std::vector<Register>& loaded, std::vector<Register> acc) {
-    const plan::Product& product = spec_.shape.product;
+    const plan::MacInstruction& product = spec_.shape.mac;
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
       Register scalar = scalar_at(position, row, k);

@@ -9,31 +9,31 @@ using kernel::Register;
 
 namespace {
 
-constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
+constexpr int kMaxUnrolledStores = 4; // of a long epilogue: more are a loop
 
 } // namespace
 
 void TileStores::store(const TilePosition& position, int rows, int vectors,
-                       const std::vector<Register>& sums) {
+                       const std::vector<Register>& accumulators) {
   if (spec_.columns_end) {
-    put_in_memory(rows * vectors, sums);
+    put_in_memory(rows * vectors, accumulators);
     return store_columns(position, rows, vectors);
   }
-  if (!spec_.sums_in_memory || rows * vectors <= kStraightStores)
-    return store_totals(position, store_rows(position, rows, vectors, sums));
-  put_in_memory(rows * vectors, sums);
+  if (!spec_.accumulators_in_memory || rows * vectors <= kMaxUnrolledStores)
+    return store_totals(position, store_rows(position, rows, vectors, accumulators));
+  put_in_memory(rows * vectors, accumulators);
   store_totals(position, store_in_loop(position, 0, rows, vectors, 0, /*adds_initial=*/false));
 }
 
-void TileStores::put_in_memory(int count, const std::vector<Register>& sums) {
-  int memory = sums_in_memory();
+void TileStores::put_in_memory(int count, const std::vector<Register>& accumulators) {
+  int memory = accumulators_in_memory();
   for (int i = 0; i < count; ++i)
-    b_.store(sums[static_cast<size_t>(i)], memory, i * groups_.lanes,
+    b_.store(accumulators[static_cast<size_t>(i)], memory, i * groups_.lanes,
              groups_.lanes * kernel::scalar_bytes(spec_.element.scalar));
 }
 
 void TileStores::store_columns(TilePosition position, int rows, int vectors) {
-  int memory = sums_in_memory();
+  int memory = accumulators_in_memory();
   int64_t width = int64_t{vectors} * groups_.lanes;
   IntExpr first_row = position.row, first = position.column_vector * groups_.lanes;
   b_.loop(0, rows, 1, [&](const IntExpr& row) {
@@ -47,21 +47,21 @@ void TileStores::store_columns(TilePosition position, int rows, int vectors) {
 
 void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                                    int first_row) {
-  IntExpr first_sum = place + first_row * vectors * groups_.lanes;
-  store_totals(position,
-               store_in_loop(position, 0, rows, vectors, first_sum, static_cast<bool>(spec_.initial)));
+  IntExpr first_accumulator = place + first_row * vectors * groups_.lanes;
+  store_totals(position, store_in_loop(position, 0, rows, vectors, first_accumulator,
+                                       static_cast<bool>(spec_.initial)));
 }
 
 void TileStores::store_rows_from_memory(const TilePosition& position, const IntExpr& first,
                                         const IntExpr& end, int vectors, const IntExpr& place,
                                         int first_row) {
   FIRN_CHECK(!spec_.store_total, "totals are those of all rows");
-  IntExpr first_sum = place + first_row * vectors * groups_.lanes;
-  store_in_loop(position, first, end, vectors, first_sum, static_cast<bool>(spec_.initial));
+  IntExpr first_accumulator = place + first_row * vectors * groups_.lanes;
+  store_in_loop(position, first, end, vectors, first_accumulator, static_cast<bool>(spec_.initial));
 }
 
-int TileStores::sums_in_memory() {
-  SumsArray& array = *spec_.sums_in_memory;
+int TileStores::accumulators_in_memory() {
+  SpillBuffer& array = *spec_.accumulators_in_memory;
   if (array.buffer < 0) array.buffer = b_.add_scratch("sums", spec_.element.scalar, array.elements);
   return array.buffer;
 }
@@ -81,18 +81,19 @@ void TileStores::store_totals(const TilePosition& position, const Totals& totals
 }
 
 TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows, int vectors,
-                                          const std::vector<Register>& sums) {
+                                          const std::vector<Register>& accumulators) {
   Totals totals = make_totals(vectors, Register{});
   for (int i = 0; i < rows * vectors; ++i)
-    add_total(totals, i % vectors, store(position, i / vectors, i % vectors, sums[static_cast<size_t>(i)]));
+    add_total(totals, i % vectors,
+              store(position, i / vectors, i % vectors, accumulators[static_cast<size_t>(i)]));
   return totals;
 }
 
 // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
 TileStores::Totals TileStores::store_in_loop(TilePosition position, const IntExpr& first_row,
-                                             const IntExpr& end_row, int vectors, const IntExpr& first_sum,
-                                             bool adds_initial) {
-  int memory = sums_in_memory();
+                                             const IntExpr& end_row, int vectors,
+                                             const IntExpr& first_accumulator, bool adds_initial) {
+  int memory = accumulators_in_memory();
   kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
   int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
   IntExpr first = position.row, count = end_row - first_row;
@@ -103,7 +104,7 @@ TileStores::Totals TileStores::store_in_loop(TilePosition position, const IntExp
         Totals totals = carried;
         position.row = first + row;
         for (int vector = 0; vector < vectors; ++vector) {
-          IntExpr place = first_sum + (row * vectors + vector) * groups_.lanes;
+          IntExpr place = first_accumulator + (row * vectors + vector) * groups_.lanes;
           Register sum = b_.load(type, memory, place, alignment);
           if (adds_initial) sum = b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, 0, vector));
           add_total(totals, vector, store(position, 0, vector, sum));

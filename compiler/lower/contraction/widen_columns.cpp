@@ -1,7 +1,7 @@
 // The loops that widen one group of columns.
 #include "compiler/lower/contraction/widen_columns.h"
 
-#include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {
@@ -12,7 +12,7 @@ using kernel::OpKind;
 using kernel::Register;
 
 // A vector of what a product takes, as it lies in memory.
-kernel::MachineType vector_of(const plan::Product& product, int lanes) {
+kernel::MachineType vector_of(const plan::MacInstruction& product, int lanes) {
   if (product.k_group() == 1) return {kernel::Scalar::F32, lanes};
   return {kernel::Scalar::I8, lanes * product.k_group()};
 }
@@ -31,7 +31,7 @@ public:
 
   void emit(Builder& b, const TilePosition& at) const {
     std::vector<IntExpr> k(spec_.shape.k.size());
-    Register table = looks_up_ ? table_of_steps(b, spec_.word_steps) : Register{};
+    Register table = looks_up_ ? table_of_steps(b, spec_.word_k) : Register{};
     emit_loops(b, at, 0, k, {}, table);
   }
 
@@ -50,12 +50,11 @@ private:
 
   void emit_step(Builder& b, const TilePosition& at, const std::vector<IntExpr>& k,
                  const std::vector<Register>& scales, Register table) const {
-    IntExpr first = number_of(spec_.shape, k) * spec_.word_steps;
+    IntExpr first = number_of(spec_.shape, k) * spec_.word_k;
     for (int vector = 0; vector < at.vectors; ++vector) {
       Register loaded = spec_.vector(b, at, vector, k);
-      for (int step = 0; step < spec_.word_steps; ++step) {
-        Register factor =
-            spec_.word_steps > 1 ? step_of_words(b, loaded, step, spec_.word_steps, table) : loaded;
+      for (int step = 0; step < spec_.word_k; ++step) {
+        Register factor = spec_.word_k > 1 ? step_of_words(b, loaded, step, spec_.word_k, table) : loaded;
         if (!scales.empty()) factor = b.binary(OpKind::FMul, factor, scales[static_cast<size_t>(vector)]);
         b.store(factor, scratch_, ((first + step) * at.vectors + vector) * vector_.lanes,
                 vector_.lanes * kernel::scalar_bytes(vector_.scalar));
@@ -73,21 +72,21 @@ private:
 
 void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec narrow,
                    const plan::Tiling& tiling) {
-  kernel::MachineType type = vector_of(tiled.shape.product, tiling.tile.lanes);
-  int64_t elements = int64_t{plan::column_groups(tiled.shape.n, tiling.tile).most_registers()} * type.lanes;
+  kernel::MachineType type = vector_of(tiled.shape.mac, tiling.tile.lanes);
+  int64_t elements = int64_t{plan::column_groups(tiled.shape.n, tiling.tile).max_registers()} * type.lanes;
   for (const plan::ReductionLoop& loop : tiled.shape.k) elements *= loop.extent;
   int scratch = maker.scratch(type.scalar, elements, "widened");
   auto place = [shape = tiled.shape, lanes = type.lanes](const TilePosition& at, int vector,
                                                          const std::vector<IntExpr>& k) {
     return (number_of(shape, k) * at.vectors + vector) * lanes;
   };
-  tiled.vector = [place, scratch, product = tiled.shape.product, lanes = tiling.tile.lanes](
+  tiled.vector = [place, scratch, product = tiled.shape.mac, lanes = tiling.tile.lanes](
                      Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-    return load_packed_factors(b, product, scratch, place(at, vector, k), lanes);
+    return load_packed_operands(b, product, scratch, place(at, vector, k), lanes);
   };
   tiled.vector_rows = [place, type, scratch](const TilePosition& at, int vector,
                                              const std::vector<IntExpr>& k) {
-    return MatrixPlace{scratch, place(at, vector, k), int64_t{at.vectors} * type.lanes};
+    return MatrixSlice{scratch, place(at, vector, k), int64_t{at.vectors} * type.lanes};
   };
   if (tiled.edge_rows) { // which read the same columns
     auto edges = std::make_shared<EdgeRows>(*tiled.edge_rows);

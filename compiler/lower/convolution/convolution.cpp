@@ -2,7 +2,7 @@
 // others are loops around it (plan/convolution.h). Padding is not copied but for long windows: rows outside
 // the input are left out of tiles at the edges, and windows are clipped in the other dims.
 #include "compiler/lower/convolution/convolution.h"
-#include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/contraction/operand_loads.h"
 
 #include <algorithm>
 #include <tuple>
@@ -24,7 +24,7 @@ public:
   ContractionSpec spec() const {
     ContractionSpec spec;
     spec.shape = g_.shape;
-    spec.element.scalar = memory_scalar(g_.shape.product.accumulator);
+    spec.element.scalar = memory_scalar(g_.shape.mac.accumulator);
     spec.clips = clips();
     spec.row_valid = row_validity();
     spec.scalar = scalar_operand();
@@ -36,16 +36,16 @@ public:
       return code.input_rows(at, row, k);
     };
     spec.vector_rows = [code = *this](const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return MatrixPlace{code.binding_.vector,
+      return MatrixSlice{code.binding_.vector,
                          code.packed_.index(code.group_of(at), at, vector, code.packed_steps(k)),
                          code.packed_.step_elements(at)};
     };
     if (plan_.tiling.streams_vectors) prefetch_next_group(spec);
     if (plan_.tiling.streams_scalars) prefetch_input(spec);
-    spec.initial = first_sums();
+    spec.initial = first_accumulators();
     spec.store = store_result();
     if (binding_.fused_spatial_sum) spec.store_total = store_total();
-    spec.sums_in_memory = binding_.sums_in_memory;
+    spec.accumulators_in_memory = binding_.accumulators_in_memory;
     spec.actual_m = g_.out[g_.tiled];
     spec.actual_outer = g_.outer_extents();
     if (has_edge_rows()) clip_edge_rows(spec);
@@ -63,15 +63,15 @@ private:
       clips.resize(std::max(clips.size(), g_.window_level[i] + 1));
       clips[g_.window_level[i]] = clip_bounds(i);
     }
-    if (!g_.padded_line) return clips;
+    if (!g_.padded_row) return clips;
     clips.resize(std::max(clips.size(), g_.window_level[g_.tiled] + 1));
-    clips[g_.window_level[g_.tiled]] = line_bounds(*g_.padded_line);
+    clips[g_.window_level[g_.tiled]] = line_bounds(*g_.padded_row);
     return clips;
   }
 
   // Runs of taps at which one row of a tile at least is inside the image: the last row's windows begin first,
   // the first row's end last.
-  ClipBounds line_bounds(const plan::PaddedLine& line) const {
+  ClipBounds line_bounds(const plan::PaddedRow& line) const {
     const WindowDim& w = line.window;
     int64_t behind = plan_.tiling.tile.rows - 1, runs = g_.window[g_.tiled].size;
     return {[=](const TilePosition& tile) {
@@ -87,7 +87,7 @@ private:
 
   // Filters are packed tap by tap.
   std::vector<IntExpr> packed_steps(std::vector<IntExpr> k) const {
-    if (g_.padded_line) k[g_.window_level[g_.tiled]] = k[g_.window_level[g_.tiled]] * g_.padded_line->taps;
+    if (g_.padded_row) k[g_.window_level[g_.tiled]] = k[g_.window_level[g_.tiled]] * g_.padded_row->taps;
     return k;
   }
 
@@ -130,10 +130,10 @@ private:
   }
 
   IntExpr group_of(const TilePosition& at) const { return g_.groups > 1 ? at.outer[0] : IntExpr(0); }
-  IntExpr image_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
+  IntExpr feature_map_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
 
   Register load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    return load_packed_columns(b, g_.shape.product, binding_.vector, packed_,
+    return load_packed_columns(b, g_.shape.mac, binding_.vector, packed_,
                                packed_.index(group_of(at), at, vector, packed_steps(k)), plan_.widened);
   }
 
@@ -171,8 +171,8 @@ private:
   }
 
   Index input_index(const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) const {
-    IntExpr channel = k[g_.channel_level] * g_.shape.product.k_group();
-    Index index{image_of(at), group_of(at) * g_.channels + channel};
+    IntExpr channel = k[g_.channel_level] * g_.shape.mac.k_group();
+    Index index{feature_map_of(at), group_of(at) * g_.channels + channel};
     for (size_t i = 0; i < g_.window.size(); ++i) {
       IntExpr position = i == g_.tiled ? at.row + row : at.outer[g_.outer_position(i)];
       index.push_back(position * g_.window[i].stride + k[g_.window_level[i]] * g_.window[i].dilation -
@@ -181,7 +181,7 @@ private:
     return index;
   }
 
-  MatrixPlace input_rows(const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+  MatrixSlice input_rows(const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
     auto [type, index] = input_element(at, row, k);
     Index next = index;
     next[2 + g_.tiled] = next[2 + g_.tiled] + g_.window[g_.tiled].stride;
@@ -195,25 +195,25 @@ private:
     return [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       auto [type, index] = code.input_element(at, row, k);
       if (at.k_interleave > 1) return load_channels(b, code.binding_.scalar, *type, index, at.k_interleave);
-      ScalarFactors factors;
-      factors.buffer = code.binding_.scalar;
-      factors.dtype = type->dtype;
-      factors.place = [type = type, index = index](int step) {
+      ScalarOperands operands;
+      operands.buffer = code.binding_.scalar;
+      operands.dtype = type->dtype;
+      operands.place = [type = type, index = index](int step) {
         Index channel = index;
         channel[1] = channel[1] + step;
         return type->offset_of(channel);
       };
-      factors.lie_together = code.has_neighbouring_channels(*type);
+      operands.lie_together = code.has_neighbouring_channels(*type);
       // Of a block all channels are there; what lies behind the last one meets zeros of the filters, and may
       // be anything but a NaN.
-      factors.has_whole_tail = !type->layout.blocks.empty() && !is_float(type->dtype);
-      return load_factors(b, code.g_.shape, factors, k[code.g_.channel_level]);
+      operands.has_whole_tail = !type->layout.blocks.empty() && !is_float(type->dtype);
+      return load_operands(b, code.g_.shape, operands, k[code.g_.channel_level]);
     };
   }
 
   // Whether the channels of every k group are neighbours in memory.
   bool has_neighbouring_channels(const Type& type) const {
-    int group = g_.shape.product.k_group();
+    int group = g_.shape.mac.k_group();
     if (type.layout.blocks.empty()) return !type.layout.order.empty() && type.layout.order.back() == 1;
     return type.layout.blocks.back().size % group == 0 && (g_.groups == 1 || g_.channels % group == 0);
   }
@@ -228,7 +228,7 @@ private:
       tile = tile * g.tiles_along(rows) + floor_div(at.row, rows);
       IntExpr channels = at.column_vector + vector;
       if (g.groups > 1) channels = channels + at.outer[0] * (g.filters / code.lanes_);
-      code.binding_.fused_spatial_sum->store(b, code.image_of(at), channels, tile, total);
+      code.binding_.fused_spatial_sum->store(b, code.feature_map_of(at), channels, tile, total);
     };
   }
 
@@ -236,7 +236,7 @@ private:
     return group_of(at) * g_.filters + (at.column_vector + vector) * lanes_;
   }
 
-  std::function<Register(Builder&, const TilePosition&, int, int)> first_sums() const {
+  std::function<Register(Builder&, const TilePosition&, int, int)> first_accumulators() const {
     if (!binding_.initial) return nullptr;
     return [code = *this](Builder& b, const TilePosition& at, int, int vector) {
       return code.binding_.initial(b, code.channel(at, vector), code.lanes_);
@@ -246,7 +246,7 @@ private:
   std::function<Register(Builder&, const TilePosition&, int, int, Register, int)> store_result() const {
     return [code = *this](Builder& b, const TilePosition& at, int row, int vector, Register sum, int valid) {
       const plan::ConvolutionGeometry& g = code.g_;
-      Index index{code.image_of(at), code.channel(at, vector)};
+      Index index{code.feature_map_of(at), code.channel(at, vector)};
       for (size_t i = 0; i < g.window.size(); ++i)
         index.push_back(i == g.tiled ? at.row + row : at.outer[g.outer_position(i)]);
       if (g.pitch > 0) return code.finish_between_lines(b, std::move(index), valid, sum);
@@ -298,7 +298,7 @@ private:
 PackedOperand packed_filters(const plan::ConvolutionGeometry& g, const plan::TileShape& tile) {
   PackedOperand packed;
   packed.tile = tile;
-  packed.k_group = g.shape.product.k_group();
+  packed.k_group = g.shape.mac.k_group();
   packed.element = memory_scalar(g.filter_dtype);
   packed.extents.resize(g.shape.k.size());
   packed.strides.resize(g.shape.k.size());

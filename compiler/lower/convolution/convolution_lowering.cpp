@@ -1,7 +1,7 @@
 // Planned convolutions as kernels: by tiles directly, and by Winograd's algorithm.
 #include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/convolution/convolution.h"
-#include "compiler/lower/convolution/image_copy.h"
+#include "compiler/lower/convolution/feature_map_copy.h"
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
 
@@ -13,31 +13,32 @@ std::string direct_name(const plan::ConvolutionGeometry& g, const plan::Contract
   for (const WindowDim& dim : g.window) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
   if (tile.k_interleave > 1) text += " depth " + std::to_string(tile.k_interleave);
   return text + " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) +
-         product_name(plan.product);
+         product_name(plan.mac);
 }
 
 namespace {
 
 // Has the kernel of a convolution leave the sums of its tiles, if somebody takes them.
-void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpatialSum* sums, int64_t tiles) {
-  binding.fused_spatial_sum = sums;
-  if (sums) sums->take(maker, tiles);
+void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpatialSum* accumulators,
+                      int64_t tiles) {
+  binding.fused_spatial_sum = accumulators;
+  if (accumulators) accumulators->take(maker, tiles);
 }
 
 // The copy of the image that tiles read.
-Place copy_image(LoweringContext& context, const Instruction& instruction, Value image,
-                 const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to,
-                 plan::ImageCopy copy) {
-  bool of_windows = copy == plan::ImageCopy::Windows;
+BufferSlice copy_feature_map(LoweringContext& context, const Instruction& instruction, Value feature_map,
+                             const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to,
+                             plan::FeatureMapCopy copy) {
+  bool of_windows = copy == plan::FeatureMapCopy::Windows;
   kernel::Scalar element = memory_scalar(to.input.dtype);
   int64_t elements = to.input.num_elements();
-  Place place{context.add_scratch_buffer(elements * kernel::scalar_bytes(element), "rows"), 0};
-  bool of_lines = copy == plan::ImageCopy::Lines;
+  BufferSlice place{context.add_scratch_buffer(elements * kernel::scalar_bytes(element), "rows"), 0};
+  bool of_lines = copy == plan::FeatureMapCopy::PaddedRows;
   KernelMaker maker(context, instruction,
                     of_windows ? "pack_windows"
                     : of_lines ? "pack_lines"
                                : "pack_rows");
-  int source = maker.read(image), out = maker.parameter(place, element, elements, true, "rows");
+  int source = maker.read(feature_map), out = maker.parameter(place, element, elements, true, "rows");
   maker.kernel().algorithm = of_windows ? "windows of channels"
                              : of_lines ? "lines of channels"
                                         : "rows of channels";
@@ -50,15 +51,15 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
                       const plan::ContractionPlan& plan) {
   const plan::TileShape& tile = plan.tiling.tile;
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
-  plan::ConvolutionGeometry g = *computed.geometry(plan.product, /*by_lines=*/false);
+  plan::ConvolutionGeometry g = *computed.geometry(plan.mac, /*by_rows=*/false);
   std::string name = direct_name(g, plan) + (plan.widened ? " widened" : "");
   PackedOperand packed = packed_filters(g, tile);
   packed.in_four_bits = plan.four_bits;
-  Place filters = pack_operand(context, instruction, packed, computed.filter), rows;
-  bool is_copied = plan.image_copy != plan::ImageCopy::None;
+  BufferSlice filters = pack_operand(context, instruction, packed, computed.filter), rows;
+  bool is_copied = plan.feature_map_copy != plan::FeatureMapCopy::None;
   if (is_copied) {
-    plan::ConvolutionGeometry copied = g.over(plan.image_copy);
-    rows = copy_image(context, instruction, root.operands[0], g, copied, plan.image_copy);
+    plan::ConvolutionGeometry copied = g.over(plan.feature_map_copy);
+    rows = copy_feature_map(context, instruction, root.operands[0], g, copied, plan.feature_map_copy);
     g = std::move(copied);
   }
   KernelMaker maker(context, instruction, "convolution");
@@ -69,7 +70,7 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
       is_copied ? maker.parameter(rows, memory_scalar(g.input.dtype), g.input.num_elements(), false, "rows")
                 : maker.read(root.operands[0]);
   binding.vector = maker.parameter(filters, packed.element, packed.places(), false, "packed");
-  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
   bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm = std::move(name);
@@ -95,14 +96,14 @@ void emit_planned(LoweringContext& context, const Instruction& instruction,
 
 // Of V, and of factors in U.
 static kernel::Scalar factor_of(const plan::WinogradGeometry& g) {
-  return memory_scalar(g.product.lhs);
+  return memory_scalar(g.mac.lhs);
 }
 
 // The kernel that transforms the inputs of all batches, and where they lie.
-static Place transform_inputs(LoweringContext& context, const Instruction& instruction, Value input,
-                              const plan::WinogradGeometry& g, ContractionBinding binding) {
+static BufferSlice transform_inputs(LoweringContext& context, const Instruction& instruction, Value input,
+                                    const plan::WinogradGeometry& g, ContractionBinding binding) {
   int64_t elements = g.batches * g.input_scratch();
-  Place place{context.add_scratch_buffer(elements * g.input_bytes(), "transformed"), 0};
+  BufferSlice place{context.add_scratch_buffer(elements * g.input_bytes(), "transformed"), 0};
   KernelMaker maker(context, instruction, "transform");
   binding.scalar = maker.read(input);
   int inputs = maker.parameter(place, factor_of(g), elements, true, "inputs");
@@ -132,22 +133,23 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;
-  std::optional<Place> transformed;
-  if (g.apart) transformed = transform_inputs(context, instruction, root.operands[0], g, binding);
+  std::optional<BufferSlice> transformed;
+  if (g.separate_transform)
+    transformed = transform_inputs(context, instruction, root.operands[0], g, binding);
   KernelMaker maker(context, instruction, "convolution");
-  if (!g.apart) binding.scalar = maker.read(root.operands[0]);
+  if (!g.separate_transform) binding.scalar = maker.read(root.operands[0]);
   binding.vector = bind_filters(maker, context, *computed.filter.def, g);
-  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles_high * g.tiles_wide);
   bind_result(maker, instruction, root, binding);
   WinogradBuffers buffers;
-  buffers.inputs =
-      g.apart ? maker.parameter(*transformed, factor_of(g), g.batches * g.input_scratch(), false, "inputs")
-              : maker.scratch(factor_of(g), g.input_scratch(), "inputs");
-  buffers.products = maker.scratch(memory_scalar(g.product.accumulator), g.product_scratch(), "products");
+  buffers.inputs = g.separate_transform ? maker.parameter(*transformed, factor_of(g),
+                                                          g.batches * g.input_scratch(), false, "inputs")
+                                        : maker.scratch(factor_of(g), g.input_scratch(), "inputs");
+  buffers.products = maker.scratch(memory_scalar(g.mac.accumulator), g.product_scratch(), "products");
   if (g.is_integer()) buffers.filters = maker.scratch(factor_of(g), g.filter_scratch(), "filters");
   maker.kernel().algorithm = g.name();
-  auto direct = computed.geometry(g.product, /*by_lines=*/false);
+  auto direct = computed.geometry(g.mac, /*by_rows=*/false);
   maker.set_flops(direct ? direct->flops : 0);
   emit_winograd(maker.builder(), g, binding, buffers);
   maker.finish();

@@ -11,7 +11,7 @@
 // f32, which has their sums exactly.
 #include "compiler/lower/convolution/depthwise.h"
 
-#include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/line_group.h"
 #include "compiler/lower/emitters.h"
 
@@ -24,10 +24,10 @@ using kernel::Builder;
 using kernel::Scalar;
 
 // Factors that are bytes; others are f32 already.
-kernel::Register as_f32(Builder& b, kernel::Register factors, DType dtype) {
-  if (is_float(dtype)) return factors;
+kernel::Register as_f32(Builder& b, kernel::Register operands, DType dtype) {
+  if (is_float(dtype)) return operands;
   kernel::Register wide =
-      b.cast(is_signed(dtype) ? kernel::OpKind::SExt : kernel::OpKind::ZExt, factors, Scalar::I32);
+      b.cast(is_signed(dtype) ? kernel::OpKind::SExt : kernel::OpKind::ZExt, operands, Scalar::I32);
   return b.cast(kernel::OpKind::SIToF, wide, Scalar::F32);
 }
 
@@ -35,7 +35,7 @@ kernel::Register as_f32(Builder& b, kernel::Register factors, DType dtype) {
 
 DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
                                            const plan::DepthwisePlan& plan, const TargetInfo& target)
-    : convolution_(root.op), product_(plan.product),
+    : convolution_(root.op), product_(plan.mac),
       tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
              target.lanes(32), plan.tiling),
       channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {}
@@ -47,7 +47,7 @@ PackedOperand DepthwiseConvolution::packed_taps() const {
   packed.element = memory_scalar(filter.dtype);
   packed.columns = filter.dim(0);
   packed.column_stride = tiles_.window_size() * channels_;
-  if (has_line_groups()) {
+  if (has_row_groups()) {
     packed.k_group = product_.k_group();
     int64_t line = tiles_.window()[1].size;
     for (size_t dim : {tiles_.along(), tiles_.across()}) {
@@ -73,7 +73,7 @@ std::string DepthwiseConvolution::algorithm() const {
   if (channels_ > 1)
     return text + " groups of " + std::to_string(channels_) + " " + std::to_string(tiles_.pixels());
   text += " depthwise " + std::to_string(tiles_.pixels());
-  return has_line_groups() ? text + " " + plan::to_string(product_) : text;
+  return has_row_groups() ? text + " " + plan::to_string(product_) : text;
 }
 
 void DepthwiseConvolution::emit(Builder& b, const ContractionBinding& binding) {
@@ -85,11 +85,13 @@ void DepthwiseConvolution::emit(Builder& b, const ContractionBinding& binding) {
       });
 }
 
-void DepthwiseConvolution::emit_block(Builder& b, const ContractionBinding& binding, const IntExpr& image,
-                                      const IntExpr& block, const IntExpr& first, const IntExpr& count) {
+void DepthwiseConvolution::emit_block(Builder& b, const ContractionBinding& binding,
+                                      const IntExpr& feature_map, const IntExpr& block, const IntExpr& first,
+                                      const IntExpr& count) {
   binding_ = &binding;
   tiles_.emit_block(
-      b, image, block, first, count, [&](const WindowTiles::Position& position) { start_block(b, position); },
+      b, feature_map, block, first, count,
+      [&](const WindowTiles::Position& position) { start_block(b, position); },
       [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
         emit_tile(b, segment, position, clipped);
       });
@@ -99,8 +101,8 @@ void DepthwiseConvolution::emit_block(Builder& b, const ContractionBinding& bind
 void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& position) {
   taps_.clear();
   if (!hoisted_) return;
-  if (has_line_groups()) {
-    for (int64_t group = 0; group < line_groups(); ++group)
+  if (has_row_groups()) {
+    for (int64_t group = 0; group < row_groups(); ++group)
       for (int64_t tap = 0; tap < tiles_.window()[tiles_.along()].size; ++tap)
         taps_.push_back(load_group_taps(b, position, group, tap));
     return;
@@ -122,19 +124,20 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  kernel::Register start = binding_->initial   ? binding_->initial(b, position.pixel[1], tiles_.lanes())
-                           : has_line_groups() ? b.constant_int(sum_type(), 0)
-                                               : b.constant(sum_type(), 0.0);
-  Registers sums(static_cast<size_t>(segment.pixels), start);
-  if (has_line_groups())
-    sums = add_line_groups(b, segment, position, clipped, std::move(sums));
+  kernel::Register start = binding_->initial  ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+                           : has_row_groups() ? b.constant_int(sum_type(), 0)
+                                              : b.constant(sum_type(), 0.0);
+  Registers accumulators(static_cast<size_t>(segment.pixels), start);
+  if (has_row_groups())
+    accumulators = add_line_groups(b, segment, position, clipped, std::move(accumulators));
   else
-    sums = tiles_.over_window(b, position, clipped, std::move(sums),
-                              [&](std::vector<IntExpr>& k, const Registers& carried) {
-                                return add_line(b, segment, position, clipped, k, carried);
-                              });
-  kernel::Register total = binding_->sums_in_memory && segment.pixels > 1 ? store_in_loop(b, position, sums)
-                                                                          : store_pixels(b, position, sums);
+    accumulators = tiles_.over_window(b, position, clipped, std::move(accumulators),
+                                      [&](std::vector<IntExpr>& k, const Registers& carried) {
+                                        return add_line(b, segment, position, clipped, k, carried);
+                                      });
+  kernel::Register total = binding_->accumulators_in_memory && segment.pixels > 1
+                               ? store_in_loop(b, position, accumulators)
+                               : store_pixels(b, position, accumulators);
   if (is_summed())
     binding_->fused_spatial_sum->store(b, position.pixel[0], position.block, tiles_.tile_number(position),
                                        total);
@@ -144,17 +147,17 @@ kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles
                                                    const IntExpr& pixel, kernel::Register sum) const {
   Index index = position.pixel;
   index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
-  if (binding_->sum_dtype == DType::I32 && !has_line_groups())
+  if (binding_->sum_dtype == DType::I32 && !has_row_groups())
     sum = b.cast(kernel::OpKind::FToSI, sum, Scalar::I32);
   return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
 
 // Both ways of storing the tile return the total of what was stored, if anybody wants it.
 kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTiles::Position& position,
-                                                    const Registers& sums) const {
+                                                    const Registers& accumulators) const {
   kernel::Register total;
-  for (size_t p = 0; p < sums.size(); ++p) {
-    kernel::Register stored = store_pixel(b, position, static_cast<int64_t>(p), sums[p]);
+  for (size_t p = 0; p < accumulators.size(); ++p) {
+    kernel::Register stored = store_pixel(b, position, static_cast<int64_t>(p), accumulators[p]);
     if (is_summed()) total = p == 0 ? stored : b.binary(kernel::OpKind::FAdd, total, stored);
   }
   return total;
@@ -162,17 +165,17 @@ kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTile
 
 // By way of memory, so that the window has all registers first and the epilogue after it.
 kernel::Register DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
-                                                     const Registers& sums) {
+                                                     const Registers& accumulators) {
   kernel::MachineType type = sum_type(), stored_type{Scalar::F32, tiles_.lanes()};
   int alignment = tiles_.lanes() * kernel::scalar_bytes(type.scalar);
-  if (sums_buffer_ < 0)
-    sums_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
-  for (size_t p = 0; p < sums.size(); ++p)
-    b.store(sums[p], sums_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
+  if (spill_buffer_ < 0)
+    spill_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
+  for (size_t p = 0; p < accumulators.size(); ++p)
+    b.store(accumulators[p], spill_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
   Registers start(is_summed() ? 1 : 0, b.constant(stored_type, 0.0));
   Registers totals = b.loop_carried(
-      0, static_cast<int64_t>(sums.size()), 1, start, [&](const IntExpr& pixel, Registers carried) {
-        kernel::Register sum = b.load(type, sums_buffer_, pixel * type.lanes, alignment);
+      0, static_cast<int64_t>(accumulators.size()), 1, start, [&](const IntExpr& pixel, Registers carried) {
+        kernel::Register sum = b.load(type, spill_buffer_, pixel * type.lanes, alignment);
         kernel::Register stored = store_pixel(b, position, pixel, sum);
         for (kernel::Register& total : carried) total = b.binary(kernel::OpKind::FAdd, total, stored);
         return carried;
@@ -184,8 +187,8 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
                                                                const WindowTiles::Segment& segment,
                                                                const WindowTiles::Position& position,
                                                                bool clipped, std::vector<IntExpr>& k,
-                                                               Registers sums) {
-  if (tiles_.is_rolled()) return add_rolled_line(b, segment, position, k, std::move(sums));
+                                                               Registers accumulators) {
+  if (tiles_.is_rolled()) return add_rolled_line(b, segment, position, k, std::move(accumulators));
   Registers taps; // of all channels at the first place of the line, then at the next
   for (int64_t j = 0; j < tiles_.window()[tiles_.along()].size; ++j) {
     k[tiles_.along()] = j;
@@ -195,19 +198,20 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
                          : load_tap(b, position, k, channel));
   }
   for (const auto& [column, uses] : segment.columns)
-    sums = tiles_.at_column(b, segment, position, column, std::move(sums), [&](Registers added) {
-      kernel::Register input =
-          as_f32(b, load_input(b, tiles_.input_index(position, k, column)), tiles_.input().dtype);
-      for (int64_t channel = 0; channel < channels_; ++channel) {
-        kernel::Register lanes = spread_channel(b, input, channel);
-        for (const WindowUse& use : uses) {
-          kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
-          sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
-        }
-      }
-      return added;
-    });
-  return sums;
+    accumulators =
+        tiles_.at_column(b, segment, position, column, std::move(accumulators), [&](Registers added) {
+          kernel::Register input =
+              as_f32(b, load_input(b, tiles_.input_index(position, k, column)), tiles_.input().dtype);
+          for (int64_t channel = 0; channel < channels_; ++channel) {
+            kernel::Register lanes = spread_channel(b, input, channel);
+            for (const WindowUse& use : uses) {
+              kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
+              sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
+            }
+          }
+          return added;
+        });
+  return accumulators;
 }
 
 // Every pixel loads its own vector at a tap, which the FMA does by the way.
@@ -215,7 +219,7 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_rolled_line(Builder& b
                                                                       const WindowTiles::Segment& segment,
                                                                       const WindowTiles::Position& position,
                                                                       std::vector<IntExpr>& k,
-                                                                      Registers sums) {
+                                                                      Registers accumulators) {
   auto add_tap = [&](const IntExpr& tap, int first, const Registers& carried) {
     k[tiles_.along()] = tap;
     Registers taps, added = carried;
@@ -230,7 +234,7 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_rolled_line(Builder& b
     }
     return added;
   };
-  return tiles_.over_taps(b, segment, position, std::move(sums), add_tap);
+  return tiles_.over_taps(b, segment, position, std::move(accumulators), add_tap);
 }
 
 // One channel of every group in all lanes of the group.
@@ -250,36 +254,37 @@ kernel::Register DepthwiseConvolution::load_input(Builder& b, WindowTiles::Index
 }
 
 kernel::MachineType DepthwiseConvolution::sum_type() const {
-  return {has_line_groups() ? Scalar::I32 : Scalar::F32, tiles_.lanes()};
+  return {has_row_groups() ? Scalar::I32 : Scalar::F32, tiles_.lanes()};
 }
 
-int64_t DepthwiseConvolution::line_groups() const {
+int64_t DepthwiseConvolution::row_groups() const {
   return (tiles_.window()[tiles_.across()].size + product_.k_group() - 1) / product_.k_group();
 }
 
 DepthwiseConvolution::Registers DepthwiseConvolution::add_line_groups(Builder& b,
                                                                       const WindowTiles::Segment& segment,
                                                                       const WindowTiles::Position& position,
-                                                                      bool clipped, Registers sums) {
-  for (int64_t number = 0; number < line_groups(); ++number) {
-    LineGroup lines(b, tiles_, position, number, clipped);
+                                                                      bool clipped, Registers accumulators) {
+  for (int64_t number = 0; number < row_groups(); ++number) {
+    RowGroup map_rows(b, tiles_, position, number, clipped);
     int64_t length = tiles_.window()[tiles_.along()].size;
     Registers taps;
     for (int64_t tap = 0; tap < length; ++tap)
       taps.push_back(hoisted_ ? taps_[static_cast<size_t>(number * length + tap)]
                               : load_group_taps(b, position, number, tap));
     for (const auto& [column, uses] : segment.columns)
-      sums = tiles_.at_column(b, segment, position, column, std::move(sums), [&](Registers added) {
-        kernel::Register bytes =
-            lines.bytes_of(b, column, [&](const WindowTiles::Index& index) { return load_input(b, index); });
-        for (const WindowUse& use : uses) {
-          kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
-          sum = multiply_add(b, product_, bytes, taps[static_cast<size_t>(use.tap)], sum);
-        }
-        return added;
-      });
+      accumulators =
+          tiles_.at_column(b, segment, position, column, std::move(accumulators), [&](Registers added) {
+            kernel::Register bytes = map_rows.bytes_of(
+                b, column, [&](const WindowTiles::Index& index) { return load_input(b, index); });
+            for (const WindowUse& use : uses) {
+              kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
+              sum = multiply_add(b, product_, bytes, taps[static_cast<size_t>(use.tap)], sum);
+            }
+            return added;
+          });
   }
-  return sums;
+  return accumulators;
 }
 
 // The taps of a line group at one place along its lines.
@@ -287,7 +292,7 @@ kernel::Register DepthwiseConvolution::load_group_taps(Builder& b, const WindowT
                                                        int64_t group, int64_t tap) const {
   int lanes = tiles_.lanes() * product_.k_group();
   IntExpr first = position.block * tiles_.window()[tiles_.along()].size + tap;
-  return b.load({Scalar::I8, lanes}, binding_->vector, (first * line_groups() + group) * lanes, lanes);
+  return b.load({Scalar::I8, lanes}, binding_->vector, (first * row_groups() + group) * lanes, lanes);
 }
 
 IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {
@@ -310,14 +315,14 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   plan::KernelRoot root = *plan::find_contraction(instruction);
   DepthwiseConvolution depthwise(instruction, root, plan, context.target());
   PackedOperand packed = depthwise.packed_taps();
-  Place taps = pack_operand(context, instruction, packed, root.operands[1]);
+  BufferSlice taps = pack_operand(context, instruction, packed, root.operands[1]);
   KernelMaker maker(context, instruction, "depthwise");
   ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(root.operands[0]);
   binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
   binding.fused_spatial_sum = context.spatial_sum_of(instruction);
   if (binding.fused_spatial_sum) binding.fused_spatial_sum->take(maker, depthwise.tiles().count());
-  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
   bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm = depthwise.algorithm();
   maker.set_flops(depthwise.flops());

@@ -23,7 +23,7 @@ public:
   // The kernel's parallel loop and all within.
   void emit(kernel::Builder& builder, const ContractionBinding& binding);
   // Lines `first` + [0, count) of one block of channels of one image.
-  void emit_block(kernel::Builder& builder, const ContractionBinding& binding, const IntExpr& image,
+  void emit_block(kernel::Builder& builder, const ContractionBinding& binding, const IntExpr& feature_map,
                   const IntExpr& block, const IntExpr& first, const IntExpr& count);
 
 private:
@@ -35,20 +35,21 @@ private:
   kernel::Register store_pixel(kernel::Builder& b, const WindowTiles::Position& position,
                                const IntExpr& pixel, kernel::Register sum) const;
   kernel::Register store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
-                                const Registers& sums) const;
+                                const Registers& accumulators) const;
   kernel::Register store_in_loop(kernel::Builder& b, const WindowTiles::Position& position,
-                                 const Registers& sums);
+                                 const Registers& accumulators);
   kernel::MachineType sum_type() const;
   Registers add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                      const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k,
-                     Registers sums);
+                     Registers accumulators);
   Registers add_rolled_line(kernel::Builder& b, const WindowTiles::Segment& segment,
-                            const WindowTiles::Position& position, std::vector<IntExpr>& k, Registers sums);
+                            const WindowTiles::Position& position, std::vector<IntExpr>& k,
+                            Registers accumulators);
   // Of a product of several steps: what their lines add.
-  bool has_line_groups() const { return product_.k_group() > 1; }
-  int64_t line_groups() const;
+  bool has_row_groups() const { return product_.k_group() > 1; }
+  int64_t row_groups() const;
   Registers add_line_groups(kernel::Builder& b, const WindowTiles::Segment& segment,
-                            const WindowTiles::Position& position, bool clipped, Registers sums);
+                            const WindowTiles::Position& position, bool clipped, Registers accumulators);
   kernel::Register load_group_taps(kernel::Builder& b, const WindowTiles::Position& position, int64_t group,
                                    int64_t tap) const;
   kernel::Register load_input(kernel::Builder& b, WindowTiles::Index index) const;
@@ -58,13 +59,13 @@ private:
   IntExpr flat_tap(const std::vector<IntExpr>& k) const;
 
   const Instruction* convolution_;
-  plan::Product product_; // of one step: in f32
+  plan::MacInstruction product_; // of one step: in f32
   WindowTiles tiles_;
   int64_t channels_;                            // of a group
   const ContractionBinding* binding_ = nullptr; // what the code at hand refers to
   bool hoisted_;                                // taps are in registers
   Registers taps_;                              // those of the block at hand
-  int sums_buffer_ = -1;                        // a tile's, on their way to a long epilogue
+  int spill_buffer_ = -1;                       // a tile's, on their way to a long epilogue
 };
 
 } // namespace firn::lower

@@ -20,14 +20,14 @@ namespace {
 using kernel::Builder;
 
 // A convolution of the chain whose lines the strips walk.
-struct LineConvolution {
+struct RowConvolution {
   const Instruction& instruction;
   plan::KernelRoot root;
   plan::ContractionPlan plan;
   plan::ConvolutionGeometry geometry;
   PackedOperand packed;
   ContractionBinding binding;
-  Place weights;
+  BufferSlice weights;
   plan::ColumnGroups groups() const { return plan::column_groups(geometry.shape.n, plan.tiling.tile); }
 };
 
@@ -38,14 +38,15 @@ struct DepthwiseMember {
   plan::DepthwisePlan plan;
   DepthwiseConvolution code;
   ContractionBinding binding;
-  Place taps;
+  BufferSlice taps;
 };
 
 class StripEmitter {
 public:
   StripEmitter(LoweringContext& context, const Instruction& fusion, const plan::DepthwiseChain& chain,
-               int64_t lines)
-      : context_(context), fusion_(fusion), lines_(lines), depthwise_(make_depthwise(*chain.depthwise)) {
+               int64_t map_rows)
+      : context_(context), fusion_(fusion), map_rows_(map_rows),
+        depthwise_(make_depthwise(*chain.depthwise)) {
     if (chain.expand) expand_.emplace(make_lines(*chain.expand));
     if (chain.project) project_.emplace(make_lines(*chain.project));
   }
@@ -67,15 +68,15 @@ public:
   }
 
 private:
-  LineConvolution make_lines(const Instruction& member) const {
+  RowConvolution make_lines(const Instruction& member) const {
     plan::KernelRoot root = *plan::find_contraction(member);
     plan::ContractionPlan plan = *context_.plans().find<plan::ContractionPlan>(member);
     auto geometry = plan::ComputedConvolution{nullptr, root.op, root.operands[1], member.type()}.geometry(
-        plan.product, /*by_lines=*/true);
+        plan.mac, /*by_rows=*/true);
     PackedOperand packed = packed_filters(*geometry, plan.tiling.tile);
     ContractionBinding binding = make_binding(member, root);
     binding.shares_vectors = geometry->shares_vectors(plan.tiling.tile.lanes);
-    if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+    if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
     return {member, root, plan, std::move(*geometry), std::move(packed), std::move(binding), {}};
   }
 
@@ -83,23 +84,24 @@ private:
     plan::KernelRoot root = *plan::find_contraction(member);
     plan::DepthwisePlan plan = *context_.plans().find<plan::DepthwisePlan>(member);
     ContractionBinding binding = make_binding(member, root);
-    if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+    if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
     return {member, root, plan, {member, root, plan, context_.target()}, std::move(binding), {}};
   }
 
   const Instruction& last_member() const { return project_ ? project_->instruction : depthwise_.instruction; }
 
-  void pack(LineConvolution& lines) {
-    lines.weights = pack_operand(context_, lines.instruction, lines.packed, lines.root.operands[1]);
+  void pack(RowConvolution& map_rows) {
+    map_rows.weights =
+        pack_operand(context_, map_rows.instruction, map_rows.packed, map_rows.root.operands[1]);
   }
 
-  void bind_operands(KernelMaker& maker, LineConvolution& lines) {
-    lines.binding.scalar = maker.read(lines.root.operands[0]);
-    bind_weights(maker, lines);
+  void bind_operands(KernelMaker& maker, RowConvolution& map_rows) {
+    map_rows.binding.scalar = maker.read(map_rows.root.operands[0]);
+    bind_weights(maker, map_rows);
   }
-  void bind_weights(KernelMaker& maker, LineConvolution& lines) {
-    lines.binding.vector =
-        maker.parameter(lines.weights, lines.packed.element, lines.packed.elements(), false, "packed");
+  void bind_weights(KernelMaker& maker, RowConvolution& map_rows) {
+    map_rows.binding.vector = maker.parameter(map_rows.weights, map_rows.packed.element,
+                                              map_rows.packed.elements(), false, "packed");
   }
 
   template <class Plan>
@@ -112,12 +114,12 @@ private:
   }
 
   void take_spatial_sum(KernelMaker& maker) {
-    FusedSpatialSum* sums = context_.spatial_sum_of(fusion_);
-    if (!sums) return;
+    FusedSpatialSum* accumulators = context_.spatial_sum_of(fusion_);
+    if (!accumulators) return;
     const plan::TileShape* tile = project_ ? &project_->plan.tiling.tile : nullptr;
-    (project_ ? project_->binding : depthwise_.binding).fused_spatial_sum = sums;
-    sums->take(maker,
-               tile ? project_->geometry.tiles(tile->rows, tile->lanes) : depthwise_.code.tiles().count());
+    (project_ ? project_->binding : depthwise_.binding).fused_spatial_sum = accumulators;
+    accumulators->take(maker, tile ? project_->geometry.tiles(tile->rows, tile->lanes)
+                                   : depthwise_.code.tiles().count());
   }
 
   void bind_depthwise(KernelMaker& maker) {
@@ -129,12 +131,12 @@ private:
   }
 
   // A part of a member's result in scratch, as many channels and lines.
-  int add_part(KernelMaker& maker, const Instruction& member, int64_t channels, int64_t lines,
+  int add_part(KernelMaker& maker, const Instruction& member, int64_t channels, int64_t map_rows,
                const char* name, TensorPart& part) {
     part.type = member.type();
     part.type.dims[0] = Dim(1);
     part.type.dims[1] = Dim(channels);
-    part.type.dims[2] = Dim(lines);
+    part.type.dims[2] = Dim(map_rows);
     kernel::Scalar element = memory_scalar(part.type.dtype);
     int64_t bytes = static_cast<int64_t>(part.type.physical_byte_size());
     return maker.scratch(element, bytes / kernel::scalar_bytes(element), name);
@@ -145,7 +147,7 @@ private:
     bind_result_of(maker, project_->instruction, project_->root, project_->plan, project_->binding);
     TensorPart part;
     const Instruction& filtered = depthwise_.instruction;
-    int scratch = add_part(maker, filtered, filtered.type().dim(1), lines_, "filtered", part);
+    int scratch = add_part(maker, filtered, filtered.type().dim(1), map_rows_, "filtered", part);
     depthwise_.binding.result = project_->binding.scalar = scratch;
     depthwise_.binding.result_part = project_->binding.scalar_part = part;
   }
@@ -163,33 +165,33 @@ private:
   const WindowDim& line_window() const { return depthwise_.code.tiles().window()[0]; }
   int64_t covered_lines() const {
     const WindowDim& window = line_window();
-    return std::min((lines_ - 1) * window.stride + window.dilated_size(),
+    return std::min((map_rows_ - 1) * window.stride + window.dilated_size(),
                     depthwise_.code.tiles().input().dim(2) + window.pad_low + window.pad_high);
   }
 
   void describe(KernelMaker& maker) {
-    std::string& text = maker.kernel().algorithm = "depthwise_chain lines " + std::to_string(lines_) + ":";
+    std::string& text = maker.kernel().algorithm = "depthwise_chain rows " + std::to_string(map_rows_) + ":";
     int64_t flops = depthwise_.code.flops();
     if (expand_) text += " " + direct_name(expand_->geometry, expand_->plan) + ",";
     text += " " + depthwise_.code.algorithm();
     if (project_) text += ", " + direct_name(project_->geometry, project_->plan);
-    for (const auto* lines : {&expand_, &project_})
-      if (*lines) flops += (*lines)->geometry.flops;
+    for (const auto* map_rows : {&expand_, &project_})
+      if (*map_rows) flops += (*map_rows)->geometry.flops;
     maker.set_flops(flops);
   }
 
   // One strip: where it lies.
   struct Strip {
-    IntExpr image;
+    IntExpr feature_map;
     IntExpr first, count;                      // lines of the result
     IntExpr covered, covered_from, covered_to; // lines of the input: covered + [from, to) are in the image
   };
-  Strip strip_at(const IntExpr& image, const IntExpr& number) const {
+  Strip strip_at(const IntExpr& feature_map, const IntExpr& number) const {
     const WindowDim& window = line_window();
     Strip strip;
-    strip.image = image;
-    strip.first = number * lines_;
-    strip.count = min(lines_, IntExpr(result_lines()) - strip.first);
+    strip.feature_map = feature_map;
+    strip.first = number * map_rows_;
+    strip.count = min(map_rows_, IntExpr(result_lines()) - strip.first);
     strip.covered = strip.first * window.stride - window.pad_low;
     strip.covered_from = max(0, strip.covered * -1);
     strip.covered_to = min(covered_lines(), IntExpr(depthwise_.code.tiles().input().dim(2)) - strip.covered);
@@ -199,7 +201,7 @@ private:
 
   // Without a projection, groups of channels are independent work too.
   void emit_loops(Builder& b) {
-    int64_t strips = (result_lines() + lines_ - 1) / lines_;
+    int64_t strips = (result_lines() + map_rows_ - 1) / map_rows_;
     int64_t groups = expand_ ? expand_->groups().count() : 1, split = project_ ? 1 : groups;
     IntExpr p = b.set_parallel(depthwise_.instruction.type().dim(0) * strips * split);
     IntExpr unit = floor_div(p, split);
@@ -215,23 +217,23 @@ private:
     binding.scalar_part->first = filtered_from(strip);
     b.loop(0, project_->groups().count(), 1, [&](const IntExpr& group) {
       emit_column_group(b, project_->groups(), group, [&](const IntExpr& vector, int vectors) {
-        emit_lines(b, *project_, binding, strip, {vector, vectors}, {strip.first, 0, strip.count});
+        emit_rows(b, *project_, binding, strip, {vector, vectors}, {strip.first, 0, strip.count});
       });
     });
   }
 
-  static Index filtered_from(const Strip& strip) { return {strip.image, 0, strip.first, 0}; }
+  static Index filtered_from(const Strip& strip) { return {strip.feature_map, 0, strip.first, 0}; }
 
   int64_t block() const { return depthwise_.code.tiles().lanes(); }
 
   // The channels of one column group of the expansion.
   void emit_group(Builder& b, const Strip& strip, const IntExpr& group) {
     emit_column_group(b, expand_->groups(), group, [&](const IntExpr& vector, int vectors) {
-      Index expanded_from{strip.image, vector * block(), strip.covered, 0};
+      Index expanded_from{strip.feature_map, vector * block(), strip.covered, 0};
       ContractionBinding expand = expand_->binding;
       expand.result_part->first = expanded_from;
-      emit_lines(b, *expand_, expand, strip, {vector, vectors},
-                 {strip.covered, strip.covered_from, strip.covered_to});
+      emit_rows(b, *expand_, expand, strip, {vector, vectors},
+                {strip.covered, strip.covered_from, strip.covered_to});
       emit_depthwise_blocks(b, strip, vector, vectors, expanded_from);
     });
   }
@@ -243,7 +245,7 @@ private:
     if (expand_) binding.scalar_part->first = expanded_from;
     if (project_) binding.result_part->first = filtered_from(strip);
     b.loop(0, count, 1, [&](const IntExpr& i) {
-      depthwise_.code.emit_block(b, binding, strip.image, first + i, strip.first, strip.count);
+      depthwise_.code.emit_block(b, binding, strip.feature_map, first + i, strip.first, strip.count);
     });
   }
 
@@ -252,17 +254,17 @@ private:
     int vectors;
   };
   // Lines `first` + [lower, upper).
-  struct Lines {
+  struct PaddedRows {
     IntExpr first, lower, upper;
   };
   // Lines of one column group.
-  void emit_lines(Builder& b, const LineConvolution& convolution, const ContractionBinding& binding,
-                  const Strip& strip, const Group& group, const Lines& lines) {
+  void emit_rows(Builder& b, const RowConvolution& convolution, const ContractionBinding& binding,
+                 const Strip& strip, const Group& group, const PaddedRows& map_rows) {
     ContractionSpec spec =
         convolution_spec(convolution.geometry, convolution.packed, convolution.plan, binding);
-    b.loop(lines.lower, lines.upper, 1, [&](const IntExpr& line) {
+    b.loop(map_rows.lower, map_rows.upper, 1, [&](const IntExpr& line) {
       TilePosition position;
-      position.outer = {strip.image, lines.first + line};
+      position.outer = {strip.feature_map, map_rows.first + line};
       position.column_vector = group.vector;
       position.vectors = group.vectors;
       emit_row_tiles(b, spec, convolution.plan.tiling, position);
@@ -271,16 +273,16 @@ private:
 
   LoweringContext& context_;
   const Instruction& fusion_;
-  int64_t lines_; // of the result, per strip
+  int64_t map_rows_; // of the result, per strip
   DepthwiseMember depthwise_;
-  std::optional<LineConvolution> expand_, project_;
+  std::optional<RowConvolution> expand_, project_;
 };
 
 } // namespace
 
 void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::DepthwiseChainPlan& plan) {
   auto chain = plan::find_depthwise_chain(fusion, context.plan_options());
-  StripEmitter(context, fusion, *chain, plan.lines).emit();
+  StripEmitter(context, fusion, *chain, plan.rows).emit();
 }
 
 } // namespace firn::lower

@@ -18,34 +18,34 @@ Register side_by_side(Builder& b, Register lhs, Register rhs) {
 
 } // namespace
 
-LineGroup::LineGroup(Builder& b, const WindowTiles& tiles, const WindowTiles::Position& position,
-                     int64_t number, bool clipped)
+RowGroup::RowGroup(Builder& b, const WindowTiles& tiles, const WindowTiles::Position& position,
+                   int64_t number, bool clipped)
     : tiles_(tiles), position_(position) {
   const WindowDim& window = tiles.window()[tiles.across()];
   const IntExpr& extent = tiles.input().dims[tiles.across() + 2].extent;
   for (int64_t i = kLines * number; i < std::min(window.size, kLines * (number + 1)); ++i) {
     IntExpr at = position.pixel[tiles.across() + 2] * window.stride + i * window.dilation - window.pad_low;
     if (!clipped) {
-      lines_.push_back({at});
+      map_rows_.push_back({at});
       continue;
     }
     // Below 0 it is beyond any extent.
     Register inside = b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at), b.index(extent));
-    lines_.push_back({min(max(at, 0), extent - 1), b.splat(inside, tiles.lanes())});
+    map_rows_.push_back({min(max(at, 0), extent - 1), b.splat(inside, tiles.lanes())});
   }
 }
 
 // One vector first, and then one shuffle: many CPUs permute the bytes of a register by an instruction.
-Register LineGroup::bytes_of(Builder& b, int64_t column, const Load& load) const {
+Register RowGroup::bytes_of(Builder& b, int64_t column, const Load& load) const {
   int lanes = tiles_.lanes();
   Register zeros = b.constant_int({kernel::Scalar::I8, lanes}, 0);
   std::vector<Register> bytes(kLines, zeros);
-  for (size_t i = 0; i < lines_.size(); ++i) {
+  for (size_t i = 0; i < map_rows_.size(); ++i) {
     std::vector<IntExpr> k(2, IntExpr(0));
     WindowTiles::Index index = tiles_.input_index(position_, k, column);
-    index[tiles_.across() + 2] = lines_[i].at;
+    index[tiles_.across() + 2] = map_rows_[i].at;
     bytes[i] = load(index);
-    if (lines_[i].is_inside) bytes[i] = b.select(*lines_[i].is_inside, bytes[i], zeros);
+    if (map_rows_[i].is_inside) bytes[i] = b.select(*map_rows_[i].is_inside, bytes[i], zeros);
   }
   Register all = side_by_side(b, side_by_side(b, bytes[0], bytes[1]), side_by_side(b, bytes[2], bytes[3]));
   std::vector<int64_t> order;

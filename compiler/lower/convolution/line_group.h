@@ -7,12 +7,12 @@
 namespace firn::lower {
 
 // Lines `number` * 4 + [0, 4) of the windows of a tile, as far as these have them. Windows have two dims.
-class LineGroup {
+class RowGroup {
 public:
   static constexpr int kLines = 4;
   // `clipped`: lines may lie outside the input. Tiles and position outlive the group.
-  LineGroup(kernel::Builder& builder, const WindowTiles& tiles, const WindowTiles::Position& position,
-            int64_t number, bool clipped);
+  RowGroup(kernel::Builder& builder, const WindowTiles& tiles, const WindowTiles::Position& position,
+           int64_t number, bool clipped);
 
   // The bytes of a column of the tile, those of a channel side by side, one from each line: 4 for each lane;
   // zeros for lines that are not there. `load` takes an index of the input.
@@ -26,7 +26,7 @@ private:
   };
   const WindowTiles& tiles_;
   const WindowTiles::Position& position_;
-  std::vector<Line> lines_;
+  std::vector<Line> map_rows_;
 };
 
 } // namespace firn::lower

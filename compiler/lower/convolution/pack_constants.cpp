@@ -1,6 +1,6 @@
 // Composites `pack` as kernels: what @prepare is made of.
 #include "compiler/graph/packing.h"
-#include "compiler/lower/contraction/pack.h"
+#include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/convolution/winograd_transform.h"
 #include "compiler/lower/emitters.h"
 

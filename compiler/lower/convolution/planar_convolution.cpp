@@ -15,7 +15,7 @@ public:
   explicit PlanarCode(const plan::PlanarGeometry& geometry) : g_(geometry) {}
 
   // Zeros around the lines of every plane.
-  void emit_padding(LoweringContext& context, const Instruction& instruction, Place place) const {
+  void emit_padding(LoweringContext& context, const Instruction& instruction, BufferSlice place) const {
     int64_t zeros = g_.strides[0] - g_.planes.num_elements() / (g_.input.dim(0) * g_.channels());
     if (zeros == 0) return;
     KernelMaker maker(context, instruction, "pad");
@@ -46,9 +46,10 @@ public:
       b.store_masked(zeros, out, at + (count - rest), b.lane_mask(g_.lanes, rest));
   }
 
-  void emit_copy(LoweringContext& context, const Instruction& instruction, Place place, Value image) const {
+  void emit_copy(LoweringContext& context, const Instruction& instruction, BufferSlice place,
+                 Value feature_map) const {
     KernelMaker maker(context, instruction, "copy");
-    int from = maker.read(image);
+    int from = maker.read(feature_map);
     int to = maker.parameter(place, Scalar::F32, g_.elements, true, "planes");
     emit_relayout(maker, g_.copy, plan::relayout_lanes(context.target()), DType::F32, from, to);
     maker.finish();
@@ -101,7 +102,7 @@ void emit_planar_convolution(LoweringContext& context, const Instruction& instru
                              const plan::KernelRoot& root, const plan::ContractionPlan& plan) {
   plan::PlanarGeometry g = *plan::PlanarGeometry::of(*root.op, instruction.type(), context.target());
   PlanarCode code(g);
-  Place planes{context.add_scratch_buffer(g.elements * 4, "planes"), 0};
+  BufferSlice planes{context.add_scratch_buffer(g.elements * 4, "planes"), 0};
   code.emit_padding(context, instruction, planes);
   code.emit_copy(context, instruction, planes, root.operands[0]);
   KernelMaker maker(context, instruction, "convolution");

@@ -45,7 +45,7 @@ public:
         [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
           Registers starts(static_cast<size_t>(segment.pixels), start_of(b, identity));
           Registers pixels =
-              clipped ? pool_lines(b, segment, position, starts) : pool_columns(b, segment, position, starts);
+              clipped ? pool_rows(b, segment, position, starts) : pool_columns(b, segment, position, starts);
           for (int p = 0; p < segment.pixels; ++p) {
             Index index = position.pixel;
             index[tiles_.along() + 2] = index[tiles_.along() + 2] + p;
@@ -84,8 +84,8 @@ private:
   }
 
   // Line by line of the window, or column by column.
-  Registers pool_lines(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
-                       Registers starts) const {
+  Registers pool_rows(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
+                      Registers starts) const {
     return tiles_.over_window(
         b, position, true, std::move(starts), [&](std::vector<IntExpr>& k, Registers pixels) {
           if (tiles_.is_rolled()) return pool_taps(b, segment, position, k, std::move(pixels));

@@ -19,7 +19,7 @@ constexpr int64_t kPieces = 16;
 WindowTiles::WindowTiles(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes,
                          const plan::WindowTiling& tiling)
     : input_(input), result_(result), window_(std::move(window)), lanes_(lanes),
-      along_(static_cast<size_t>(tiling.along)), straight_(tiling.straight), rolled_(tiling.rolled) {
+      along_(static_cast<size_t>(tiling.along)), unrolled_(tiling.unrolled), rolled_(tiling.rolled) {
   bool varies = !in_extent(along_).is_constant() || !out_extent(along_).is_constant();
   if (rolled_)
     add_rolled_tiles(static_cast<int>(tiling.pixels));
@@ -109,44 +109,44 @@ void WindowTiles::add_rolled_tiles(int pixels) {
 void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& block,
                        const TileBody& tile) const {
   int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_;
-  IntExpr images = result_.dims[0].extent * blocks, lines = along_ == 0 ? IntExpr(1) : out_extent(0);
-  IntExpr pieces = min(max(floor_div(kPieces, at_least_one(images)), 1), at_least_one(lines)),
-          chunk = ceil_div(lines, pieces);
-  pieces = ceil_div(lines, at_least_one(chunk));
-  IntExpr p = b.set_parallel(images * pieces);
-  IntExpr image = floor_div(p, at_least_one(pieces)), piece = floor_mod(p, at_least_one(pieces));
-  Position position = block_position(floor_div(image, blocks), floor_mod(image, blocks));
+  IntExpr maps = result_.dims[0].extent * blocks, map_rows = along_ == 0 ? IntExpr(1) : out_extent(0);
+  IntExpr pieces = min(max(floor_div(kPieces, at_least_one(maps)), 1), at_least_one(map_rows)),
+          chunk = ceil_div(map_rows, pieces);
+  pieces = ceil_div(map_rows, at_least_one(chunk));
+  IntExpr p = b.set_parallel(maps * pieces);
+  IntExpr feature_map = floor_div(p, at_least_one(pieces)), piece = floor_mod(p, at_least_one(pieces));
+  Position position = block_position(floor_div(feature_map, blocks), floor_mod(feature_map, blocks));
   block(position);
-  emit_lines(b, 0, {0, piece * chunk, min(piece * chunk + chunk, lines)}, position, tile);
+  emit_rows(b, 0, {0, piece * chunk, min(piece * chunk + chunk, map_rows)}, position, tile);
 }
 
-void WindowTiles::emit_block(Builder& b, const IntExpr& image, const IntExpr& block_number,
+void WindowTiles::emit_block(Builder& b, const IntExpr& feature_map, const IntExpr& block_number,
                              const IntExpr& first, const IntExpr& count,
                              const std::function<void(const Position&)>& block, const TileBody& tile) const {
-  Position position = block_position(image, block_number);
+  Position position = block_position(feature_map, block_number);
   block(position);
-  emit_lines(b, 0, {first, 0, count}, position, tile);
+  emit_rows(b, 0, {first, 0, count}, position, tile);
 }
 
-WindowTiles::Position WindowTiles::block_position(const IntExpr& image, const IntExpr& block) const {
+WindowTiles::Position WindowTiles::block_position(const IntExpr& feature_map, const IntExpr& block) const {
   Position position;
   position.block = block;
   position.pixel.assign(window_.size() + 2, IntExpr(0));
-  position.pixel[0] = image;
+  position.pixel[0] = feature_map;
   position.pixel[1] = block * lanes_;
   return position;
 }
 
-void WindowTiles::emit_lines(Builder& b, size_t dim, const Lines& lines, Position& position,
-                             const TileBody& tile) const {
-  if (dim == window_.size()) return emit_line(b, position, tile);
+void WindowTiles::emit_rows(Builder& b, size_t dim, const PaddedRows& map_rows, Position& position,
+                            const TileBody& tile) const {
+  if (dim == window_.size()) return emit_row(b, position, tile);
   auto next = [&] {
-    emit_lines(b, dim + 1, {0, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : IntExpr(0)}, position,
-               tile);
+    emit_rows(b, dim + 1, {0, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : IntExpr(0)}, position,
+              tile);
   };
   if (dim == along_) return next();
-  b.loop(lines.lower, lines.upper, 1, [&](const IntExpr& iv) {
-    position.pixel[dim + 2] = lines.first + iv;
+  b.loop(map_rows.lower, map_rows.upper, 1, [&](const IntExpr& iv) {
+    position.pixel[dim + 2] = map_rows.first + iv;
     next();
   });
 }
@@ -191,14 +191,14 @@ std::optional<Register> WindowTiles::emit_inside(Builder& b, const Position& pos
   return all;
 }
 
-void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile) const {
+void WindowTiles::emit_row(Builder& b, Position& position, const TileBody& tile) const {
   auto emit_tiles = [&](bool clipped) {
     auto emit = [&](int i) { emit_segment(b, segments_[static_cast<size_t>(i)], position, clipped, tile); };
     int count = static_cast<int>(segments_.size());
     if (!clipped && has_single_neighbours()) return emit_pieces(b, count, emit);
     for (int i = 0; i < count; ++i) emit(i);
   };
-  bool is_clipped = !straight_ || is_never_inside();
+  bool is_clipped = !unrolled_ || is_never_inside();
   if (std::optional<Register> is_inside = is_clipped ? std::nullopt : emit_inside(b, position))
     b.if_then_else(
         *is_inside, [&] { return emit_tiles(false), Registers{}; },

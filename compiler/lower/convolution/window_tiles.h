@@ -69,7 +69,7 @@ public:
 
   // The same without the parallel loop: `image` and `block` are given, and of the first spatial dim, which is
   // not `along`, the lines `first` + [0, count).
-  void emit_block(kernel::Builder& builder, const IntExpr& image, const IntExpr& block_number,
+  void emit_block(kernel::Builder& builder, const IntExpr& feature_map, const IntExpr& block_number,
                   const IntExpr& first, const IntExpr& count,
                   const std::function<void(const Position&)>& block, const TileBody& tile) const;
 
@@ -112,25 +112,25 @@ private:
   void add_varying_tiles(int pixels);
   void add_rolled_tiles(int pixels);
   void add_ladder(const IntExpr& end, IntExpr count, int pixels);
-  struct Lines {
+  struct PaddedRows {
     IntExpr first, lower, upper; // first + [lower, upper)
   };
-  void emit_lines(kernel::Builder& b, size_t dim, const Lines& lines, Position& position,
-                  const TileBody& tile) const;
-  Position block_position(const IntExpr& image, const IntExpr& block) const;
+  void emit_rows(kernel::Builder& b, size_t dim, const PaddedRows& map_rows, Position& position,
+                 const TileBody& tile) const;
+  Position block_position(const IntExpr& feature_map, const IntExpr& block) const;
   bool has_single_neighbours() const;
   void emit_segment(kernel::Builder& b, const Segment& segment, Position& position, bool clipped,
                     const TileBody& tile) const;
   // The condition that the whole window is inside in all dims but `along`; none: it always is.
   std::optional<kernel::Register> emit_inside(kernel::Builder& b, const Position& position) const;
   bool is_never_inside() const;
-  void emit_line(kernel::Builder& b, Position& position, const TileBody& tile) const;
+  void emit_row(kernel::Builder& b, Position& position, const TileBody& tile) const;
 
   Type input_, result_;
   std::vector<WindowDim> window_;
   int lanes_ = 1;
   size_t along_ = 0;
-  bool straight_ = false;
+  bool unrolled_ = false;
   bool rolled_ = false;           // the window along `along` is a loop; tiles name no columns
   std::vector<Segment> segments_; // the first has as many pixels as any
   std::optional<Segment> edges_;  // pixels at both edges, counted through, where `along` varies

@@ -1,6 +1,6 @@
 // The kernel of a Winograd convolution: for every batch of tiles the transforms of its inputs, then for every
 // group of filters the products of all points and the transforms back into the result.
-#include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/winograd_tiles.h"
 #include "compiler/lower/convolution/winograd_transform.h"
 
@@ -22,7 +22,7 @@ public:
       : WinogradTiles(builder, plan, binding, buffers.inputs, buffers.products), filters_(buffers.filters) {}
 
   void emit() {
-    if (plan_.apart) return emit_products_apart();
+    if (plan_.separate_transform) return emit_separate_products();
     IntExpr p = b_.set_parallel(plan_.actual.batches);
     TileRun run = run_of(p);
     // Dense in every point: few tiles lie near each other.
@@ -68,7 +68,7 @@ private:
   }
 
   // The batches of a column group follow each other: its filters stay near.
-  void emit_products_apart() {
+  void emit_separate_products() {
     plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
     IntExpr p = b_.set_parallel(groups.count() * plan_.batches);
     IntExpr batch = floor_mod(p, plan_.batches);
@@ -104,7 +104,7 @@ private:
           std::vector<Register> taps;
           for (int column = 0; column < wide; ++column) {
             IntExpr place = packed.index(0, group, 0, {row * wide + column, pair}) + vector * lanes;
-            taps.push_back(load_packed_factors(b_, plan_.product, binding_.vector, place, plan_.lanes));
+            taps.push_back(load_packed_operands(b_, plan_.mac, binding_.vector, place, plan_.lanes));
           }
           rows.push_back(emit_transform(b_, plan_.width.filter, std::move(taps)));
         }
@@ -254,8 +254,8 @@ PackedOperand integer_filters(const plan::WinogradGeometry& plan) {
   PackedOperand packed;
   int64_t taps = plan.height.taps * plan.width.taps;
   packed.tile = plan.tiling.tile;
-  packed.k_group = plan.product.k_group();
-  packed.element = memory_scalar(plan.product.rhs);
+  packed.k_group = plan.mac.k_group();
+  packed.element = memory_scalar(plan.mac.rhs);
   packed.extents = {taps, plan.channels};
   packed.strides = {1, taps};
   packed.columns = plan.filters;

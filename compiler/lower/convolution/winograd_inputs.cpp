@@ -21,7 +21,7 @@ constexpr int kLiveVectors = 20; // of 32 registers, beside what the transform i
 
 void WinogradInputs::transform(const Position& at, const IntExpr& block, const IntExpr& tile) {
   int wide = plan_.width.inputs(), out_wide = plan_.width.outputs;
-  Position corner{at.image, at.row * plan_.height.outputs - plan_.pad_height,
+  Position corner{at.feature_map, at.row * plan_.height.outputs - plan_.pad_height,
                   at.column * out_wide - plan_.pad_width};
   auto in_registers = [&](const TileClass& inside) {
     // As many columns of points at a time as registers hold.
@@ -70,7 +70,7 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
         mask =
             b_.splat(b_.binary(OpKind::And, row_inside, columns[static_cast<size_t>(column)]), plan_.lanes);
       values[static_cast<size_t>(column)] =
-          load_input(corner.image, block, corner.row + row, corner.column + column, mask);
+          load_input(corner.feature_map, block, corner.row + row, corner.column + column, mask);
     }
     rows.push_back(emit_transform(b_, matrix, std::move(values)));
   }
@@ -102,7 +102,7 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
     b_.loop(low, end, 1, [&](const IntExpr& row) {
       std::vector<Register> values(static_cast<size_t>(wide), zero);
       auto load_column = [&](const IntExpr& column) {
-        return load_input(corner.image, block, top + row, left + column, Register{});
+        return load_input(corner.feature_map, block, top + row, left + column, Register{});
       };
       if (inside.at_edge) {
         clear_row(row);
@@ -129,9 +129,9 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
   });
 }
 
-Register WinogradInputs::load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
+Register WinogradInputs::load_input(const IntExpr& feature_map, const IntExpr& block, const IntExpr& row,
                                     const IntExpr& column, Register mask) {
-  Index index{image, block * plan_.lanes};
+  Index index{feature_map, block * plan_.lanes};
   if (plan_.input.rank() == 4) index.push_back(row);
   index.push_back(column);
   IntExpr offset = plan_.input.offset_of(index);

@@ -13,7 +13,7 @@ using kernel::Scalar;
 
 void WinogradOutputs::transform(const Position& at, const TilePosition& group, const IntExpr& vector,
                                 int valid, const IntExpr& tile) {
-  Position corner{at.image, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
+  Position corner{at.feature_map, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
   if (plan_.edges_vary()) return transform_varying(at, corner, group, vector, valid, tile);
   std::vector<TileClass> classes =
       classify_tiles(plan_.tiles_wide, plan_.width.outputs, 0, plan_.width.outputs, plan_.out_width);
@@ -116,7 +116,7 @@ void WinogradOutputs::finish_row(const TileClass& inside, const Position& corner
                                  const IntExpr& filter_vector, int valid,
                                  const std::vector<Register>& values) {
   for (int column = inside.low; column < inside.high; ++column)
-    finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
+    finish({corner.feature_map, corner.row + row, corner.column + column}, filter_vector, valid,
            values[static_cast<size_t>(column)]);
 }
 
@@ -124,8 +124,8 @@ void WinogradOutputs::finish_row(const TileClass& inside, const Position& corner
 void WinogradOutputs::finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
                                         const IntExpr& filter_vector, int valid, const IntExpr& first) {
   finish_in_loop(inside.low, columns_end(inside, corner), [&](const IntExpr& column) {
-    finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
-           load(sum_, sum_tile_, first + column));
+    finish({corner.feature_map, corner.row + row, corner.column + column}, filter_vector, valid,
+           load(sum_, accumulator_tile_, first + column));
   });
 }
 
@@ -135,14 +135,14 @@ void WinogradOutputs::transform_in_registers(const TileClass& inside, const Posi
   std::vector<std::vector<Register>> rows = transformed_rows(group, vector, tile);
   for (int row = 0; row < plan_.height.outputs; ++row) {
     std::vector<Register>& values = rows[static_cast<size_t>(row)];
-    if (binding_.sums_in_memory) {
+    if (binding_.accumulators_in_memory) {
       for (int column = inside.low; column < inside.high; ++column)
-        store(values[static_cast<size_t>(column)], sum_tile_, row * plan_.width.outputs + column);
+        store(values[static_cast<size_t>(column)], accumulator_tile_, row * plan_.width.outputs + column);
     } else {
       finish_row(inside, corner, row, group.column_vector + vector, valid, values);
     }
   }
-  if (!binding_.sums_in_memory) return;
+  if (!binding_.accumulators_in_memory) return;
   finish_in_loop(0, plan_.height.outputs, [&](const IntExpr& row) {
     finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * plan_.width.outputs);
   });
@@ -155,19 +155,19 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
   b_.loop(0, wide, 1, [&](const IntExpr& column) {
     std::vector<Register> values = transformed_column(group, vector, tile, column);
     for (int row = 0; row < out_high; ++row)
-      store(values[static_cast<size_t>(row)], sum_tile_, column + row * wide);
+      store(values[static_cast<size_t>(row)], accumulator_tile_, column + row * wide);
   });
   IntExpr end = min(out_high, plan_.actual.out_height - corner.row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
     finish_in_loop(0, end, [&](const IntExpr& row) {
       std::vector<Register> values;
       for (int column = 0; column < wide; ++column)
-        values.push_back(load(sum_, sum_tile_, row * wide + column));
+        values.push_back(load(sum_, accumulator_tile_, row * wide + column));
       values = emit_transform(b_, plan_.width.output, std::move(values));
-      if (!binding_.sums_in_memory && !inside.at_edge)
+      if (!binding_.accumulators_in_memory && !inside.at_edge)
         return finish_row(inside, corner, row, group.column_vector + vector, valid, values);
       for (int column = inside.low; column < inside.high; ++column)
-        store(values[static_cast<size_t>(column)], sum_tile_, row * wide + column);
+        store(values[static_cast<size_t>(column)], accumulator_tile_, row * wide + column);
       finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * wide);
     });
     store_total(corner, group.column_vector + vector);
@@ -194,17 +194,18 @@ void WinogradOutputs::store_total(const Position& corner, const IntExpr& filter_
   if (!is_summed()) return;
   IntExpr tile = floor_div(corner.row, plan_.height.outputs) * plan_.tiles_wide +
                  floor_div(corner.column, plan_.width.outputs);
-  binding_.fused_spatial_sum->store(b_, corner.image, filter_vector, tile, total_);
+  binding_.fused_spatial_sum->store(b_, corner.feature_map, filter_vector, tile, total_);
   total_ = {};
 }
 
-void WinogradOutputs::finish(const Position& at, const IntExpr& filter_vector, int valid, Register sums) {
-  Index index{at.image, filter_vector * plan_.lanes};
+void WinogradOutputs::finish(const Position& at, const IntExpr& filter_vector, int valid,
+                             Register accumulators) {
+  Index index{at.feature_map, filter_vector * plan_.lanes};
   if (plan_.result.rank() == 4) index.push_back(at.row);
   index.push_back(at.column);
   if (int bits = plan_.sum_bits(); bits > 0)
-    sums = b_.binary(OpKind::AShr, sums, b_.constant_int(sum_, bits));
-  Register result = finish_lanes(b_, binding_, std::move(index), 1, plan_.lanes, valid, sums);
+    accumulators = b_.binary(OpKind::AShr, accumulators, b_.constant_int(sum_, bits));
+  Register result = finish_lanes(b_, binding_, std::move(index), 1, plan_.lanes, valid, accumulators);
   if (is_summed()) total_ = total_ ? b_.binary(OpKind::FAdd, total_, result) : result;
 }
 

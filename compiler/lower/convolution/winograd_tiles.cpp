@@ -31,12 +31,14 @@ std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, i
 WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradGeometry& plan,
                              const ContractionBinding& binding, int inputs, int products)
     : b_(builder), plan_(plan), binding_(binding), inputs_(inputs),
-      products_(products), factor_{memory_scalar(plan.product.lhs), plan.lanes},
-      sum_{memory_scalar(plan.product.accumulator), plan.lanes}, block_vectors_(plan.batch) {
+      products_(products), factor_{memory_scalar(plan.mac.lhs), plan.lanes}, sum_{memory_scalar(
+                                                                                      plan.mac.accumulator),
+                                                                                  plan.lanes},
+      block_vectors_(plan.batch) {
   int64_t elements = static_cast<int64_t>(plan.points()) * plan.lanes;
-  sum_tile_ = builder.add_scratch("tile", sum_.scalar, elements);
-  factor_tile_ =
-      plan.is_integer() ? builder.add_scratch("tile of factors", factor_.scalar, elements) : sum_tile_;
+  accumulator_tile_ = builder.add_scratch("tile", sum_.scalar, elements);
+  factor_tile_ = plan.is_integer() ? builder.add_scratch("tile of factors", factor_.scalar, elements)
+                                   : accumulator_tile_;
 }
 
 void WinogradTiles::by_class(const std::vector<TileClass>& classes, const IntExpr& at,

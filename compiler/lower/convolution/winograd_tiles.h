@@ -27,7 +27,7 @@ public:
                 const ContractionBinding& binding, int inputs, int products);
 
   struct Position {
-    IntExpr image, row, column; // of the tile among tiles, or of an element
+    IntExpr feature_map, row, column; // of the tile among tiles, or of an element
   };
   Position position(const IntExpr& tile) const;
 
@@ -50,10 +50,10 @@ protected:
   const plan::WinogradGeometry& plan_;
   const ContractionBinding& binding_;
   int inputs_, products_;
-  kernel::MachineType factor_, sum_; // vectors of V, and of products
-  int factor_tile_, sum_tile_;       // scratch for the points of one tile
-  IntExpr batch_vectors_ = 0;        // vectors of V before the batch at hand
-  IntExpr block_vectors_;            // of V from one block of channels to the next
+  kernel::MachineType factor_, sum_;   // vectors of V, and of products
+  int factor_tile_, accumulator_tile_; // scratch for the points of one tile
+  IntExpr batch_vectors_ = 0;          // vectors of V before the batch at hand
+  IntExpr block_vectors_;              // of V from one block of channels to the next
 };
 
 // The transform of inputs: from the image into V.
@@ -70,7 +70,7 @@ private:
   // Rows first, by way of `tile_`, then columns into V.
   void transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
                            const Position& corner, const IntExpr& block, const IntExpr& tile);
-  kernel::Register load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
+  kernel::Register load_input(const IntExpr& feature_map, const IntExpr& block, const IntExpr& row,
                               const IntExpr& column, kernel::Register mask);
 };
 
@@ -114,7 +114,7 @@ private:
   bool is_summed() const;
   // Of what has been finished since the last one.
   void store_total(const Position& corner, const IntExpr& filter_vector);
-  void finish(const Position& at, const IntExpr& filter_vector, int valid, kernel::Register sums);
+  void finish(const Position& at, const IntExpr& filter_vector, int valid, kernel::Register accumulators);
 
   kernel::Register total_; // of the tile at hand, as far as it is finished
 };

@@ -90,8 +90,8 @@ void emit_custom(LoweringContext& context, const Instruction& custom) {
   CustomCall call = custom_call_of(custom);
   LiteralRef words = describe_call(custom, call).words();
   auto bytes = static_cast<int64_t>(words->bytes().size());
-  Place info{context.add_constant(words, layout_packing(words->type(), bytes), custom.location() + ".info"),
-             0};
+  BufferSlice info{
+      context.add_constant(words, layout_packing(words->type(), bytes), custom.location() + ".info"), 0};
   std::vector<int> buffers{
       maker.parameter(info, Scalar::I32, words->num_elements(), /*written=*/false, "info")};
   int64_t room = std::max<int64_t>(call.workspace, 1);

@@ -116,7 +116,7 @@ private:
       parts.push_back(extended(b_.binary(OpKind::LShr, bytes, b_.constant_int(b_.type(bytes), i * bits_))));
     for (int run = 1; parts.size() > 1; run *= 2) {
       std::vector<kernel::Register> joined;
-      for (size_t i = 0; i < parts.size(); i += 2) joined.push_back(in_turns(parts[i], parts[i + 1], run));
+      for (size_t i = 0; i < parts.size(); i += 2) joined.push_back(alternating(parts[i], parts[i + 1], run));
       parts = std::move(joined);
     }
     if (b_.type(parts[0]).lanes == lanes) return parts[0];
@@ -126,7 +126,7 @@ private:
   }
 
   // `run` lanes of one, as many of the other, and so on.
-  kernel::Register in_turns(kernel::Register a, kernel::Register b, int run) const {
+  kernel::Register alternating(kernel::Register a, kernel::Register b, int run) const {
     int lanes = b_.type(a).lanes;
     std::vector<int64_t> order;
     for (int i = 0; i < 2 * lanes; ++i)
@@ -153,20 +153,20 @@ kernel::Register computed_with(Builder& builder, DType dtype, kernel::Register r
 
 kernel::Register load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
                          const Lanes& lanes) {
-  if (is_packed(dtype)) return PackedLoad(builder, buffer, dtype).load(offset, lanes);
+  if (is_sub_byte(dtype)) return PackedLoad(builder, buffer, dtype).load(offset, lanes);
   return computed_with(builder, dtype, load_raw(builder, buffer, memory_scalar(dtype), offset, lanes));
 }
 
 kernel::Register gather_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
                            kernel::Register places) {
-  FIRN_CHECK(!is_packed(dtype), "elements of less than a byte, gathered");
+  FIRN_CHECK(!is_sub_byte(dtype), "elements of less than a byte, gathered");
   kernel::MachineType type{memory_scalar(dtype), builder.type(places).lanes};
   return computed_with(builder, dtype, builder.gather(type, buffer, offset, places));
 }
 
 void store_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
               kernel::Register value) {
-  FIRN_CHECK(!is_packed(dtype), "a store of less than a byte");
+  FIRN_CHECK(!is_sub_byte(dtype), "a store of less than a byte");
   if (dtype == DType::Bool) value = builder.cast(OpKind::ZExt, value, Scalar::I8);
   if (dtype == DType::F16 || dtype == DType::BF16)
     value = builder.cast(OpKind::FTruncTo, value, memory_scalar(dtype));
@@ -249,10 +249,10 @@ kernel::Register index_lanes(Builder& builder, const IntExpr& expression, const 
   if (lanes.count == 1) return scalar(lanes);
   kernel::MachineType type{Scalar::I64, lanes.count};
   if (std::optional<int64_t> step = lanes.step(expression)) {
-    std::vector<int64_t> steps;
-    for (int i = 0; i < lanes.count; ++i) steps.push_back(i * *step);
+    std::vector<int64_t> lane_offsets;
+    for (int i = 0; i < lanes.count; ++i) lane_offsets.push_back(i * *step);
     return builder.binary(OpKind::IAdd, builder.splat(scalar(lanes), lanes.count),
-                          builder.constant_lanes(type, std::move(steps)));
+                          builder.constant_lanes(type, std::move(lane_offsets)));
   }
   kernel::Register vector;
   for (int i = 0; i < lanes.count; ++i) {

@@ -51,9 +51,9 @@ kernel::Register ElementEmitter::dot_in_vectors(const Instruction& dot, const In
     l.back() = r.back() = count > 1 ? IntExpr::symbol(symbol) : first;
     return inner.multiply_add(lhs, l, rhs, r, dtype, to);
   };
-  Registers sums(static_cast<size_t>(chains), builder_.constant(value_type(dtype, lanes), 0));
+  Registers accumulators(static_cast<size_t>(chains), builder_.constant(value_type(dtype, lanes), 0));
   IntExpr rounds = floor_div(vectors, chains);
-  sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, Registers carried) {
+  accumulators = builder_.loop_carried(0, rounds, 1, accumulators, [&](const IntExpr& v, Registers carried) {
     for (int64_t c = 0; c < chains; ++c) {
       kernel::Register& chain = carried[static_cast<size_t>(c)];
       chain = add((v * chains + c) * lanes, lanes, chain);
@@ -63,9 +63,10 @@ kernel::Register ElementEmitter::dot_in_vectors(const Instruction& dot, const In
   each_of_rest(
       rounds * chains, vectors,
       [&](const IntExpr& v, const Registers& in) { return Registers{add(v * lanes, lanes, in[0])}; },
-      sums[0]);
-  for (size_t c = 1; c < sums.size(); ++c) sums[0] = builder_.binary(OpKind::FAdd, sums[0], sums[c]);
-  sum = builder_.binary(OpKind::FAdd, sum, builder_.reduce(OpKind::ReduceFAdd, sums[0]));
+      accumulators[0]);
+  for (size_t c = 1; c < accumulators.size(); ++c)
+    accumulators[0] = builder_.binary(OpKind::FAdd, accumulators[0], accumulators[c]);
+  sum = builder_.binary(OpKind::FAdd, sum, builder_.reduce(OpKind::ReduceFAdd, accumulators[0]));
   return builder_.loop_carried(vectors * lanes, extent, 1, {sum}, [&](const IntExpr& k, const Registers& in) {
     return Registers{add(k, 1, in[0])};
   })[0];
@@ -97,13 +98,13 @@ kernel::Register ElementEmitter::emit_dot(const Instruction& dot, const Index& i
   };
   bool in_vectors = lanes_.count == 1 && !uses_ && code_.lanes > 1 && is_float(dtype) &&
                     ends_in_last(lhs, lhs_contract) && ends_in_last(rhs, rhs_contract);
-  std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers sums) -> Registers {
-    if (at == lhs_contract.size()) return {multiply_add(lhs, at_lhs, rhs, at_rhs, dtype, sums[0])};
+  std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers accumulators) -> Registers {
+    if (at == lhs_contract.size()) return {multiply_add(lhs, at_lhs, rhs, at_rhs, dtype, accumulators[0])};
     if (in_vectors && at + 1 == lhs_contract.size())
-      return {dot_in_vectors(dot, at_lhs, at_rhs, dtype, sums[0])};
+      return {dot_in_vectors(dot, at_lhs, at_rhs, dtype, accumulators[0])};
     size_t l = static_cast<size_t>(lhs_contract[at]), r = static_cast<size_t>(rhs_contract[at]);
     const IntExpr& extent = lhs.type().dims[l].extent;
-    return builder_.loop_carried(0, extent, 1, sums, [&](const IntExpr& iv, const Registers& inner) {
+    return builder_.loop_carried(0, extent, 1, accumulators, [&](const IntExpr& iv, const Registers& inner) {
       at_lhs[l] = iv;
       at_rhs[r] = iv;
       return in_inner_block([&] { return nest(at + 1, inner); });
@@ -144,8 +145,8 @@ kernel::Register ElementEmitter::emit_convolution(const Instruction& convolution
     bool inside =
         dim.input_dilation == 1 && start.lower_bound() >= 0 && (start + reach - extent).upper_bound() < 0;
     if (!inside) {
-      cut(start, 0, true);
-      if (extent.is_constant()) cut(start, extent.value() - reach, true);
+      split_point(start, 0, true);
+      if (extent.is_constant()) split_point(start, extent.value() - reach, true);
       use(index[s + 2]);
       uniform &= is_uniform(index[s + 2]);
       walk.lower = max(0, ceil_div(walk.base * -1, dim.dilation));
@@ -163,24 +164,24 @@ kernel::Register ElementEmitter::emit_convolution(const Instruction& convolution
   kernel::MachineType type = value_type(dtype, lanes_.count);
   kernel::Register zero =
       kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
-  std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers sums) -> Registers {
-    if (at == walks.size()) return {multiply_add(input, at_input, filter, at_filter, dtype, sums[0])};
+  std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers accumulators) -> Registers {
+    if (at == walks.size()) return {multiply_add(input, at_input, filter, at_filter, dtype, accumulators[0])};
     const Walk& walk = walks[at];
-    return builder_.loop_carried(walk.lower, walk.upper, 1, sums,
+    return builder_.loop_carried(walk.lower, walk.upper, 1, accumulators,
                                  [&](const IntExpr& j, const Registers& inner) {
                                    at_filter[at + 2] = walk.first + j * walk.step;
                                    at_input[at + 2] = walk.base + j * walk.dilation;
                                    return in_inner_block([&] { return nest(at + 1, inner); });
                                  });
   };
-  Registers sums =
+  Registers accumulators =
       builder_.loop_carried(0, per_group, 1, {zero}, [&](const IntExpr& c, const Registers& inner) {
         at_filter[1] = c;
         at_input[1] = first_channel + c;
         return in_inner_block([&] { return nest(0, inner); });
       });
   KernelScalars scalars(builder_);
-  return scalar_ops::rounded(scalars, convolution.type().dtype, sums[0]);
+  return scalar_ops::rounded(scalars, convolution.type().dtype, accumulators[0]);
 }
 
 } // namespace firn::lower

@@ -267,8 +267,8 @@ kernel::Register ElementEmitter::emit_pad(const Instruction& pad, const Index& i
     IntExpr span = (pad.operand(0).type().dims[d].extent - 1) * period + 1, shifted = index[d] - low;
     if (shifted.upper_bound() < 0 || (shifted - span).lower_bound() >= 0) return emit(pad.operand(1), {});
     bool above = shifted.lower_bound() >= 0, below = (shifted - span).upper_bound() < 0;
-    if (!above) cut(index[d], low, false);
-    if (!below && span.is_constant()) cut(index[d], low + span.value(), false);
+    if (!above) split_point(index[d], low, false);
+    if (!below && span.is_constant()) split_point(index[d], low + span.value(), false);
     require(above, d, kernel::Predicate::Ge, shifted, 0);
     require(period == 1, d, kernel::Predicate::Eq, floor_mod(shifted, period), 0);
     require(below, d, kernel::Predicate::Lt, shifted, span);
@@ -291,7 +291,7 @@ kernel::Register ElementEmitter::emit_concatenate(const Instruction& concatenate
     inner[dim] = at - start;
     if ((at - end).upper_bound() < 0 || operand + 1 == concatenate.num_operands()) return emit(part, inner);
     if ((at - end).lower_bound() >= 0) return from(operand + 1, end);
-    if (end.is_constant()) cut(at, end.value(), false);
+    if (end.is_constant()) split_point(at, end.value(), false);
     use(at);
     if (!is_uniform(at)) return lane_by_lane(result_of(concatenate), index);
     kernel::Register here =
@@ -305,14 +305,14 @@ kernel::Register ElementEmitter::emit_concatenate(const Instruction& concatenate
 // Leaves in memory.
 
 RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction,
-                           const std::function<bool(const Instruction&)>& computed_apart)
+                           const std::function<bool(const Instruction&)>& computed_separately)
     : builder_(&maker.builder()) {
   const Region& region = instruction.region();
   for (int i = 0; i < instruction.num_operands(); ++i) {
     Value operand = instruction.operand(i);
     const Instruction& parameter = *region.parameters()[static_cast<size_t>(i)];
     bool needed = std::any_of(parameter.users().begin(), parameter.users().end(),
-                              [&](const Instruction* user) { return !computed_apart(*user); });
+                              [&](const Instruction* user) { return !computed_separately(*user); });
     bool is_result = std::any_of(region.results().begin(), region.results().end(),
                                  [&](Value result) { return result.def == &parameter; });
     if (needed || is_result) entries_.push_back({region.parameter(i), operand.type(), maker.read(operand)});

@@ -15,14 +15,14 @@ using Leaf = std::function<kernel::Register(const Index& index, const Lanes& lan
 struct ElementUses {
   // Where the code for `expression` < `threshold` differs from that for the rest: loops cut there need no
   // conditions.
-  struct Cut {
+  struct SplitPoint {
     IntExpr expression;
     int64_t threshold;
     bool only_innermost; // worth it only to make the innermost loop fit for vectors
   };
   std::vector<IntExpr> offsets;   // of loads and stores, and indices that are values
   std::vector<IntExpr> decisions; // what conditions, loop bounds and indices from memory depend on
-  std::vector<Cut> cuts;
+  std::vector<SplitPoint> split_points;
   bool reduces = false;   // holds loops of its own, whose loads should not be strided
   int64_t operations = 0; // kernel ops it took
 };
@@ -62,8 +62,8 @@ private:
   void use(const IntExpr& expression) {
     if (uses_) uses_->decisions.push_back(expression);
   }
-  void cut(const IntExpr& expression, int64_t threshold, bool only_innermost) {
-    if (uses_) uses_->cuts.push_back({expression, threshold, only_innermost});
+  void split_point(const IntExpr& expression, int64_t threshold, bool only_innermost) {
+    if (uses_) uses_->split_points.push_back({expression, threshold, only_innermost});
   }
   bool is_uniform(const IntExpr& expression) const;
 
@@ -115,7 +115,8 @@ private:
                             Registers initial);
   kernel::Register reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims);
   Registers initial_values(const Instruction& reduce);
-  Registers combine(const Instruction& reduce, const Registers& sums, const Registers& elements, int lanes);
+  Registers combine(const Instruction& reduce, const Registers& accumulators, const Registers& elements,
+                    int lanes);
   kernel::Register combine_lanes(const Instruction& reduce, kernel::Register vector);
   bool walks_as_one(Value value, const Type& like) const;
   // An emitter for elements that code of this one's is made of.
@@ -176,10 +177,10 @@ IntExpr checked_index(kernel::Builder& builder, kernel::Register value, int64_t 
 class RegionLeaves {
 public:
   // Leaves of a fusion's or composite's region, but for parameters that are read by none but instructions
-  // `computed_apart`, whose elements the caller supplies.
+  // `computed_separately`, whose elements the caller supplies.
   RegionLeaves(
       KernelMaker& maker, const Instruction& instruction,
-      const std::function<bool(const Instruction&)>& computed_apart = [](const Instruction&) {
+      const std::function<bool(const Instruction&)>& computed_separately = [](const Instruction&) {
         return false;
       });
   static RegionLeaves of_operands(KernelMaker& maker,

@@ -45,8 +45,8 @@ bool is_small_whole(std::optional<double> number) {
 bool holds_bounds(const Instruction& convert, const QuantisedForm& form) {
   DType to = convert.type().dtype;
   int bits = bit_width(to);
-  double least = is_signed(to) ? -std::ldexp(1, bits - 1) : 0, most = std::ldexp(1, bits) - 1 + least;
-  return form.low >= least && form.high <= most;
+  double min = is_signed(to) ? -std::ldexp(1, bits - 1) : 0, max = std::ldexp(1, bits) - 1 + min;
+  return form.low >= min && form.high <= max;
 }
 
 } // namespace

@@ -82,7 +82,7 @@ kernel::Register ElementEmitter::runtime_lanes(Value indices, const Index& at, c
 std::optional<ElementEmitter::LanePlaces> ElementEmitter::lane_places(Value data, Index from,
                                                                       size_t axis) const {
   auto memory = memory_.find(key(data));
-  if (memory == memory_.end() || is_packed(data.dtype()) || builder_.status() >= 0) return std::nullopt;
+  if (memory == memory_.end() || is_sub_byte(data.dtype()) || builder_.status() >= 0) return std::nullopt;
   const Type& type = memory->second.type;
   int64_t last = std::max<int64_t>(type.dims[axis].extent.upper_bound() - 1, 0);
   auto place = std::make_shared<const Symbol>(Symbol{"place", 0, last});
@@ -93,8 +93,8 @@ std::optional<ElementEmitter::LanePlaces> ElementEmitter::lane_places(Value data
   std::optional<int64_t> step = lanes_.step(offset);
   if (!stride || !step) return std::nullopt;
   // Lanes hold them in 32 bits.
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-  if (stride->upper_bound() > kMost / std::max<int64_t>(last, 1) || std::abs(*step) > kMost / lanes_.count)
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max() / 2;
+  if (stride->upper_bound() > kMax / std::max<int64_t>(last, 1) || std::abs(*step) > kMax / lanes_.count)
     return std::nullopt;
   return LanePlaces{memory->second.buffer, offset, *stride, *step};
 }
@@ -112,9 +112,9 @@ kernel::Register ElementEmitter::gather_lanes(Value gather, const LanePlaces& fr
   if (!(from.stride == IntExpr(1)))
     places = builder_.binary(OpKind::IMul, places, integer(builder_, type, from.stride));
   if (from.step != 0) {
-    std::vector<int64_t> steps;
-    for (int i = 0; i < type.lanes; ++i) steps.push_back(i * from.step);
-    places = builder_.binary(OpKind::IAdd, places, builder_.constant_lanes(type, std::move(steps)));
+    std::vector<int64_t> lane_offsets;
+    for (int i = 0; i < type.lanes; ++i) lane_offsets.push_back(i * from.step);
+    places = builder_.binary(OpKind::IAdd, places, builder_.constant_lanes(type, std::move(lane_offsets)));
   }
   return gather_at(builder_, from.buffer, dtype, lanes_.at_first(from.offset), places);
 }

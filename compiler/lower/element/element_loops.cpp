@@ -33,7 +33,7 @@ void emit_ladder(Builder& builder, const IntExpr& extent, int lanes, const Symbo
 }
 
 // One box of elements: the whole tensor, or what lies in whole blocks, or the rest of the last block.
-struct Box {
+struct LoopPartition {
   std::vector<int64_t> start;  // per physical dim
   std::vector<IntExpr> extent; // likewise
   // At most.
@@ -48,84 +48,87 @@ class LoopsEmitter {
 public:
   LoopsEmitter(KernelMaker& maker, const ElementLoops& loops)
       : maker_(maker), b_(maker.builder()), loops_(loops),
-        items_(plan::element_items(maker.context().options().threads, std::max<int64_t>(1, loops.steps))),
+        items_(plan::element_items(maker.context().options().threads, std::max<int64_t>(1, loops.body_k))),
         dims_(physical_dims_of(loops.type.at_bound())) {}
 
   void emit() {
-    std::vector<Box> boxes = split_blocks();
-    split_at_cuts(boxes);
-    for (const Box& box : boxes) emit_box(box, loops_.parallel && boxes.size() == 1);
+    std::vector<LoopPartition> partitions = split_blocks();
+    split_loops(partitions);
+    for (const LoopPartition& partition : partitions)
+      emit_partition(partition, loops_.parallel && partitions.size() == 1);
   }
 
 private:
   // Blocked dims whose extent their block does not divide end in a block that is only partly used.
-  std::vector<Box> split_blocks() const {
-    Box whole;
+  std::vector<LoopPartition> split_blocks() const {
+    LoopPartition whole;
     whole.start.assign(dims_.size(), 0);
     whole.extent = loops_.type.physical_extents();
-    std::vector<Box> boxes = {whole};
+    std::vector<LoopPartition> partitions = {whole};
     for (size_t i = 0; i < dims_.size(); ++i) {
       if (dims_[i].unit == 1 || loops_.type.dim(dims_[i].logical) % dims_[i].unit == 0) continue;
       int64_t used = loops_.type.dim(dims_[i].logical);
       size_t inner = i + 1;
       while (dims_[inner].logical != dims_[i].logical) ++inner;
-      std::vector<Box> next;
-      for (Box box : boxes) {
-        Box rest = box;
-        box.extent[i] = used / dims_[i].unit;
-        if (used >= dims_[i].unit) next.push_back(box);
+      std::vector<LoopPartition> next;
+      for (LoopPartition partition : partitions) {
+        LoopPartition rest = partition;
+        partition.extent[i] = used / dims_[i].unit;
+        if (used >= dims_[i].unit) next.push_back(partition);
         rest.start[i] = used / dims_[i].unit;
         rest.extent[i] = 1;
         rest.extent[inner] = used % dims_[i].unit;
         next.push_back(rest);
       }
-      boxes = std::move(next);
+      partitions = std::move(next);
     }
-    return boxes;
+    return partitions;
   }
 
-  void split_at_cuts(std::vector<Box>& boxes) const {
-    if (boxes.size() != 1) return;
-    std::vector<SymbolRef> symbols = make_symbols(boxes[0]);
-    ElementUses uses = loops_.uses(index_at(boxes[0], as_positions(symbols)));
+  void split_loops(std::vector<LoopPartition>& partitions) const {
+    if (partitions.size() != 1) return;
+    std::vector<SymbolRef> symbols = make_symbols(partitions[0]);
+    ElementUses uses = loops_.uses(index_at(partitions[0], as_positions(symbols)));
     size_t innermost = dims_.size();
-    while (innermost > 0 && boxes[0].extent[innermost - 1] == IntExpr(1)) --innermost;
-    for (const ElementUses::Cut& cut : uses.cuts)
+    while (innermost > 0 && partitions[0].extent[innermost - 1] == IntExpr(1)) --innermost;
+    for (const ElementUses::SplitPoint& split_point : uses.split_points)
       for (size_t i = 0; i < dims_.size(); ++i)
-        if (!cut.only_innermost || i + 1 == innermost) split_at(boxes, i, cut, *symbols[i]);
+        if (!split_point.only_innermost || i + 1 == innermost)
+          split_at(partitions, i, split_point, *symbols[i]);
   }
 
   // Splits boxes where the cut's expression, if it depends on dim i alone, crosses the threshold.
-  void split_at(std::vector<Box>& boxes, size_t i, const ElementUses::Cut& cut, const Symbol& symbol) const {
-    std::vector<SymbolRef> mentioned = cut.expression.symbols();
+  void split_at(std::vector<LoopPartition>& partitions, size_t i, const ElementUses::SplitPoint& split_point,
+                const Symbol& symbol) const {
+    std::vector<SymbolRef> mentioned = split_point.expression.symbols();
     if (mentioned.size() != 1 || mentioned[0].get() != &symbol) return;
-    std::optional<int64_t> step = cut.expression.linear_coefficient(symbol);
+    std::optional<int64_t> step = split_point.expression.linear_coefficient(symbol);
     if (!step || *step == 0) return;
     // The first position on the other side.
-    int64_t room = cut.threshold - cut.expression.constant_part();
+    int64_t room = split_point.threshold - split_point.expression.constant_part();
     IntExpr position = *step > 0 ? ceil_div(IntExpr(room), *step) : floor_div(IntExpr(-room), -*step) + 1;
-    std::vector<Box> result;
-    for (Box& box : boxes) {
-      int64_t at = position.value() - box.start[i];
-      if (!box.extent[i].is_constant() || at <= 0 || at >= box.extent[i].value() ||
-          static_cast<int64_t>(boxes.size()) >= loops_.code.boxes) {
-        result.push_back(box);
+    std::vector<LoopPartition> result;
+    for (LoopPartition& partition : partitions) {
+      int64_t at = position.value() - partition.start[i];
+      if (!partition.extent[i].is_constant() || at <= 0 || at >= partition.extent[i].value() ||
+          static_cast<int64_t>(partitions.size()) >= loops_.code.partitions) {
+        result.push_back(partition);
         continue;
       }
-      Box low = box, high = box;
+      LoopPartition low = partition, high = partition;
       low.extent[i] = at;
       high.start[i] += at;
-      high.extent[i] = box.extent[i] - at;
+      high.extent[i] = partition.extent[i] - at;
       result.push_back(low);
       result.push_back(high);
     }
-    boxes = std::move(result);
+    partitions = std::move(result);
   }
 
-  std::vector<SymbolRef> make_symbols(const Box& box) const {
+  std::vector<SymbolRef> make_symbols(const LoopPartition& partition) const {
     std::vector<SymbolRef> symbols;
     for (size_t i = 0; i < dims_.size(); ++i)
-      symbols.push_back(make_symbol("d" + std::to_string(i), box.extent[i]));
+      symbols.push_back(make_symbol("d" + std::to_string(i), partition.extent[i]));
     return symbols;
   }
   static std::vector<IntExpr> as_positions(const std::vector<SymbolRef>& symbols) {
@@ -135,55 +138,56 @@ private:
   }
 
   // The logical index at positions within the box.
-  Index index_at(const Box& box, const std::vector<IntExpr>& at) const {
+  Index index_at(const LoopPartition& partition, const std::vector<IntExpr>& at) const {
     Index index(loops_.type.dims.size(), IntExpr(0));
     for (size_t i = 0; i < dims_.size(); ++i) {
       IntExpr& part = index[static_cast<size_t>(dims_[i].logical)];
-      part = part + (at[i] + box.start[i]) * dims_[i].unit;
+      part = part + (at[i] + partition.start[i]) * dims_[i].unit;
     }
     return index;
   }
 
   // Groups of dims that every access walks through with one stride.
-  std::vector<Group> collapse(const Box& box, const ElementUses& uses,
+  std::vector<Group> collapse(const LoopPartition& partition, const ElementUses& uses,
                               const std::vector<SymbolRef>& symbols) const {
     std::vector<Group> groups;
     for (size_t i = 0; i < dims_.size(); ++i) {
-      if (box.extent[i] == IntExpr(1)) continue;
+      if (partition.extent[i] == IntExpr(1)) continue;
       if (!groups.empty()) {
         size_t outer = groups.back().dims.back();
         auto joined = [&](const IntExpr& expression) {
           auto a = expression.coefficient(*symbols[outer]), c = expression.coefficient(*symbols[i]);
-          return a && c && *a == *c * at_least_one(box.extent[i]);
+          return a && c && *a == *c * at_least_one(partition.extent[i]);
         };
         if (std::all_of(uses.offsets.begin(), uses.offsets.end(), joined) &&
             std::all_of(uses.decisions.begin(), uses.decisions.end(), joined)) {
           groups.back().dims.push_back(i);
-          groups.back().extent = groups.back().extent * box.extent[i];
+          groups.back().extent = groups.back().extent * partition.extent[i];
           continue;
         }
       }
-      groups.push_back({{i}, box.extent[i]});
+      groups.push_back({{i}, partition.extent[i]});
     }
     return groups;
   }
 
   // Whether code that finds its positions in joined loops decides more than the same in a loop for each: a
   // quotient by an extent that varies does not show that it ends with the box.
-  bool decides_more(const Box& box, const std::vector<Group>& groups, const ElementUses& uses) const {
+  bool decides_more(const LoopPartition& partition, const std::vector<Group>& groups,
+                    const ElementUses& uses) const {
     std::vector<IntExpr> positions(dims_.size(), IntExpr(0));
     bool joined = false;
     for (const Group& group : groups) {
       joined |= group.dims.size() > 1 && !group.extent.is_constant();
-      spread(group, box, IntExpr::symbol(make_symbol("group", group.extent)), positions);
+      spread(group, partition, IntExpr::symbol(make_symbol("group", group.extent)), positions);
     }
-    return joined && loops_.uses(index_at(box, positions)).decisions.size() > uses.decisions.size();
+    return joined && loops_.uses(index_at(partition, positions)).decisions.size() > uses.decisions.size();
   }
 
-  static std::vector<Group> apart(const Box& box) {
+  static std::vector<Group> separate(const LoopPartition& partition) {
     std::vector<Group> groups;
-    for (size_t i = 0; i < box.extent.size(); ++i)
-      if (!(box.extent[i] == IntExpr(1))) groups.push_back({{i}, box.extent[i]});
+    for (size_t i = 0; i < partition.extent.size(); ++i)
+      if (!(partition.extent[i] == IntExpr(1))) groups.push_back({{i}, partition.extent[i]});
     return groups;
   }
 
@@ -203,36 +207,38 @@ private:
   }
 
   // Positions of the group's dims at position `at` of its loop.
-  static void spread(const Group& group, const Box& box, IntExpr at, std::vector<IntExpr>& positions) {
+  static void spread(const Group& group, const LoopPartition& partition, IntExpr at,
+                     std::vector<IntExpr>& positions) {
     for (size_t i = group.dims.size(); i-- > 0;) {
       size_t dim = group.dims[i];
-      positions[dim] = i == 0 ? at : floor_mod(at, at_least_one(box.extent[dim]));
-      at = floor_div(at, at_least_one(box.extent[dim]));
+      positions[dim] = i == 0 ? at : floor_mod(at, at_least_one(partition.extent[dim]));
+      at = floor_div(at, at_least_one(partition.extent[dim]));
     }
   }
 
-  void emit_box(const Box& box, bool parallel) {
-    std::vector<SymbolRef> symbols = make_symbols(box);
+  void emit_partition(const LoopPartition& partition, bool parallel) {
+    std::vector<SymbolRef> symbols = make_symbols(partition);
     std::vector<IntExpr> positions = as_positions(symbols);
-    ElementUses uses = loops_.uses(index_at(box, positions));
-    std::vector<Group> groups = collapse(box, uses, symbols);
-    if (decides_more(box, groups, uses)) groups = apart(box);
+    ElementUses uses = loops_.uses(index_at(partition, positions));
+    std::vector<Group> groups = collapse(partition, uses, symbols);
+    if (decides_more(partition, groups, uses)) groups = separate(partition);
     if (groups.empty()) {
-      loops_.body(index_at(box, std::vector<IntExpr>(dims_.size(), IntExpr(0))), {});
+      loops_.body(index_at(partition, std::vector<IntExpr>(dims_.size(), IntExpr(0))), {});
       return;
     }
     bool vectors = can_vectorise(groups.back(), uses, symbols);
     lanes_ = vectors ? lanes_along(groups.back().extent, loops_.code.lanes) : 1;
-    unroll_ = plan::copies_of(loops_.code, uses.operations);
+    unroll_ = plan::unroll_of(loops_.code, uses.operations);
     positions.assign(dims_.size(), IntExpr(0));
-    parallel = parallel && box.elements() >= items_.least_elements;
-    if (parallel && groups.size() == 1) return emit_chunks(box, groups[0], positions);
-    if (parallel) return emit_grouped_items(box, groups, positions);
-    emit_groups(box, groups, 0, positions);
+    parallel = parallel && partition.elements() >= items_.min_elements;
+    if (parallel && groups.size() == 1) return emit_chunks(partition, groups[0], positions);
+    if (parallel) return emit_grouped_items(partition, groups, positions);
+    emit_groups(partition, groups, 0, positions);
   }
 
   // All groups but the innermost may be cut.
-  void emit_grouped_items(const Box& box, const std::vector<Group>& groups, std::vector<IntExpr> positions) {
+  void emit_grouped_items(const LoopPartition& partition, const std::vector<Group>& groups,
+                          std::vector<IntExpr> positions) {
     LoopNest nest{{}, groups.size() - 1, [&](size_t loop) {
                     int64_t elements = 1;
                     for (size_t i = loop + 1; i < groups.size(); ++i)
@@ -240,38 +246,41 @@ private:
                     return elements;
                   }};
     for (const Group& group : groups) nest.extents.push_back(group.extent);
-    auto enter = [&](size_t i, const IntExpr& at) { spread(groups[i], box, at, positions); };
+    auto enter = [&](size_t i, const IntExpr& at) { spread(groups[i], partition, at, positions); };
     emit_items(b_, items_, nest, enter, [&](size_t i, const IntExpr& at) {
       enter(i, at);
-      emit_groups(box, groups, i + 1, positions);
+      emit_groups(partition, groups, i + 1, positions);
     });
   }
 
-  void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,
+  void emit_groups(const LoopPartition& partition, const std::vector<Group>& groups, size_t at,
                    std::vector<IntExpr> positions) {
     const Group& group = groups[at];
-    if (at + 1 == groups.size()) return emit_innermost(box, group, positions);
+    if (at + 1 == groups.size()) return emit_innermost(partition, group, positions);
     b_.loop(0, group.extent, 1, [&](const IntExpr& iv) {
-      spread(group, box, iv, positions);
-      emit_groups(box, groups, at + 1, positions);
+      spread(group, partition, iv, positions);
+      emit_groups(partition, groups, at + 1, positions);
     });
   }
 
   // Calls the body for one vector; `lanes.symbol` runs along the group.
-  void emit_vector(const Box& box, const Group& group, std::vector<IntExpr> positions, const Lanes& lanes) {
-    spread(group, box, lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first, positions);
-    loops_.body(index_at(box, positions), lanes);
+  void emit_vector(const LoopPartition& partition, const Group& group, std::vector<IntExpr> positions,
+                   const Lanes& lanes) {
+    spread(group, partition, lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first, positions);
+    loops_.body(index_at(partition, positions), lanes);
   }
 
-  void emit_innermost(const Box& box, const Group& group, const std::vector<IntExpr>& positions) {
+  void emit_innermost(const LoopPartition& partition, const Group& group,
+                      const std::vector<IntExpr>& positions) {
     emit_vector_loop(b_, group.extent, lanes_, unroll_,
-                     [&](const Lanes& lanes) { emit_vector(box, group, positions, lanes); });
+                     [&](const Lanes& lanes) { emit_vector(partition, group, positions, lanes); });
   }
 
   // One long loop, cut into pieces for threads.
-  void emit_chunks(const Box& box, const Group& group, const std::vector<IntExpr>& positions) {
-    int64_t most = group.extent.upper_bound() / lanes_;
-    int64_t chunk = std::max<int64_t>(items_.least_elements / 4 / lanes_, (most + 63) / 64);
+  void emit_chunks(const LoopPartition& partition, const Group& group,
+                   const std::vector<IntExpr>& positions) {
+    int64_t max = group.extent.upper_bound() / lanes_;
+    int64_t chunk = std::max<int64_t>(items_.min_elements / 4 / lanes_, (max + 63) / 64);
     chunk = std::max<int64_t>(chunk / unroll_ * unroll_, 1);
     bool varies = !group.extent.is_constant();
     IntExpr vectors = floor_div(group.extent, lanes_);
@@ -280,7 +289,7 @@ private:
     IntExpr p = b_.set_parallel(count);
     SymbolRef symbol = lanes_ > 1 ? make_symbol("lane", group.extent) : nullptr;
     auto body = [&](const IntExpr& v, int64_t lanes) {
-      emit_vector(box, group, positions, {lanes > 1 ? symbol : nullptr, v, static_cast<int>(lanes)});
+      emit_vector(partition, group, positions, {lanes > 1 ? symbol : nullptr, v, static_cast<int>(lanes)});
     };
     b_.loop(
         p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); },
@@ -293,7 +302,7 @@ private:
         [&] {
           if (varies)
             emit_ladder(b_, group.extent, lanes_, symbol,
-                        [&](const Lanes& lanes) { emit_vector(box, group, positions, lanes); });
+                        [&](const Lanes& lanes) { emit_vector(partition, group, positions, lanes); });
           else
             body(vectors * lanes_, rest);
           return std::vector<kernel::Register>{};
@@ -350,8 +359,8 @@ std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<IntExpr>& extents
   return index;
 }
 
-int lanes_along(const IntExpr& extent, int64_t most) {
-  int64_t lanes = std::clamp<int64_t>(extent.upper_bound(), 1, most);
+int lanes_along(const IntExpr& extent, int64_t max) {
+  int64_t lanes = std::clamp<int64_t>(extent.upper_bound(), 1, max);
   return static_cast<int>(extent.is_constant() ? lanes : std::bit_floor(static_cast<uint64_t>(lanes)));
 }
 

@@ -19,7 +19,7 @@ std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<IntExpr>& extents
 
 // Lanes of vectors along `extent`, one at least and at most so many: what is left of one that varies takes
 // vectors of powers of two.
-int lanes_along(const IntExpr& extent, int64_t most);
+int lanes_along(const IntExpr& extent, int64_t max);
 
 struct ElementLoops {
   Type type; // whose elements are walked
@@ -27,7 +27,7 @@ struct ElementLoops {
   std::function<ElementUses(const Index&)> uses;
   std::function<void(const Index&, const Lanes&)> body;
   bool parallel = true; // may set the kernel's parallel loop
-  int64_t steps = 1;    // of the body's own loops
+  int64_t body_k = 1;   // of the body's own loops
 };
 void emit_element_loops(KernelMaker& maker, const ElementLoops& loops);
 

@@ -49,23 +49,23 @@ ElementEmitter::Registers ElementEmitter::initial_values(const Instruction& redu
   return values;
 }
 
-ElementEmitter::Registers ElementEmitter::combine(const Instruction& reduce, const Registers& sums,
+ElementEmitter::Registers ElementEmitter::combine(const Instruction& reduce, const Registers& accumulators,
                                                   const Registers& elements, int lanes) {
   DType dtype = reduce.operand(0).dtype();
   if (std::optional<Opcode> op = simple_reducer(reduce)) {
     // Sums of narrow floats are kept in f32 until the end.
     KernelScalars scalars(builder_);
     DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
-    return {scalar_ops::binary(scalars, *op, computed, sums[0], elements[0])};
+    return {scalar_ops::binary(scalars, *op, computed, accumulators[0], elements[0])};
   }
   Lanes shape;
   shape.count = lanes;
   ElementEmitter inner(builder_, shape);
   const Region& region = reduce.region();
-  for (size_t i = 0; i < sums.size(); ++i) {
+  for (size_t i = 0; i < accumulators.size(); ++i) {
     inner.bind(region.parameter(static_cast<int>(i)),
-               [v = sums[i]](const Index&, const Lanes&) { return v; });
-    inner.bind(region.parameter(static_cast<int>(i + sums.size())),
+               [v = accumulators[i]](const Index&, const Lanes&) { return v; });
+    inner.bind(region.parameter(static_cast<int>(i + accumulators.size())),
                [v = elements[i]](const Index&, const Lanes&) { return v; });
   }
   Registers results;
@@ -144,45 +144,46 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
     return inner.emit(operand, at);
   };
   // One stretch: whole vectors round robin into the sums, then the rest.
-  auto stretch = [&](const Index& at, Registers sums) {
+  auto stretch = [&](const Index& at, Registers accumulators) {
     IntExpr rounds = floor_div(vectors, chains);
-    sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, const Registers& carried) {
-      Registers next;
-      for (int64_t c = 0; c < chains; ++c)
-        next.push_back(combine(reduce, {carried[static_cast<size_t>(c)]},
-                               {element(at, (v * chains + c) * lanes, lanes)}, lanes)[0]);
-      next.push_back(carried.back());
-      return next;
-    });
+    accumulators =
+        builder_.loop_carried(0, rounds, 1, accumulators, [&](const IntExpr& v, const Registers& carried) {
+          Registers next;
+          for (int64_t c = 0; c < chains; ++c)
+            next.push_back(combine(reduce, {carried[static_cast<size_t>(c)]},
+                                   {element(at, (v * chains + c) * lanes, lanes)}, lanes)[0]);
+          next.push_back(carried.back());
+          return next;
+        });
     each_of_rest(
         rounds * chains, vectors,
         [&](const IntExpr& v, const Registers& carried) {
           return combine(reduce, carried, {element(at, v * lanes, lanes)}, lanes);
         },
-        sums[0]);
+        accumulators[0]);
     auto add_lanes = [&](const IntExpr& first, int width) {
       kernel::Register tail = combine_lanes(reduce, element(at, first, width));
-      return combine(reduce, {sums.back()}, {tail}, 1)[0];
+      return combine(reduce, {accumulators.back()}, {tail}, 1)[0];
     };
     if (extent.is_constant()) {
       auto rest = static_cast<int>(extent.value() % lanes);
-      if (rest > 0) sums.back() = add_lanes(vectors * lanes, rest);
-      return sums;
+      if (rest > 0) accumulators.back() = add_lanes(vectors * lanes, rest);
+      return accumulators;
     }
     // What whole vectors leave: half a vector, a quarter, and so on.
     for (int width = lanes / 2; width >= 1; width /= 2)
-      sums.back() =
-          builder_.loop_carried(floor_div(extent, 2 * width) * (2 * width), floor_div(extent, width) * width,
-                                width, {sums.back()}, [&](const IntExpr& first, const Registers& carried) {
-                                  kernel::Register tail = combine_lanes(reduce, element(at, first, width));
-                                  return combine(reduce, carried, {tail}, 1);
-                                })[0];
-    return sums;
+      accumulators.back() = builder_.loop_carried(
+          floor_div(extent, 2 * width) * (2 * width), floor_div(extent, width) * width, width,
+          {accumulators.back()}, [&](const IntExpr& first, const Registers& carried) {
+            kernel::Register tail = combine_lanes(reduce, element(at, first, width));
+            return combine(reduce, carried, {tail}, 1);
+          })[0];
+    return accumulators;
   };
-  Registers sums(static_cast<size_t>(chains), start);
-  sums.push_back(kernel::is_float(type.scalar)
-                     ? builder_.constant(type.with_lanes(1), identity->get_double(0))
-                     : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
+  Registers accumulators(static_cast<size_t>(chains), start);
+  accumulators.push_back(kernel::is_float(type.scalar)
+                             ? builder_.constant(type.with_lanes(1), identity->get_double(0))
+                             : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
   std::function<Registers(size_t, Index, Registers)> nest = [&](size_t at, Index index,
                                                                 Registers carried) -> Registers {
     if (at == dims.size() - merged) return stretch(index, carried);
@@ -192,11 +193,11 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
                                    return nest(at + 1, index, inner);
                                  });
   };
-  sums = nest(0, from, sums);
+  accumulators = nest(0, from, accumulators);
   for (int64_t c = 1; c < chains; ++c)
-    sums[0] = combine(reduce, {sums[0]}, {sums[static_cast<size_t>(c)]}, lanes)[0];
-  kernel::Register total = combine_lanes(reduce, sums[0]);
-  return combine(reduce, {total}, {sums.back()}, 1)[0];
+    accumulators[0] = combine(reduce, {accumulators[0]}, {accumulators[static_cast<size_t>(c)]}, lanes)[0];
+  kernel::Register total = combine_lanes(reduce, accumulators[0]);
+  return combine(reduce, {total}, {accumulators.back()}, 1)[0];
 }
 
 // Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side,
@@ -211,10 +212,10 @@ ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& red
              : 1;
   auto step = [&](Index here, const IntExpr& at, Registers carried, size_t chain) {
     if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
-    Registers elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
-                             carried.begin() + static_cast<std::ptrdiff_t>((chain + 1) * count));
+    Registers elements, accumulators(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
+                                     carried.begin() + static_cast<std::ptrdiff_t>((chain + 1) * count));
     for (size_t i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(static_cast<int>(i)), here));
-    Registers next = combine(reduce, sums, elements, lanes_.count);
+    Registers next = combine(reduce, accumulators, elements, lanes_.count);
     std::copy(next.begin(), next.end(), carried.begin() + static_cast<std::ptrdiff_t>(chain * count));
     return carried;
   };
@@ -250,11 +251,11 @@ ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& red
     kernel::MachineType type = value_type(reduce.operand(0).dtype(), lanes_.count);
     initial.resize(static_cast<size_t>(chains), builder_.constant(type, identity->get_double(0)));
   }
-  Registers sums = nest(0, from, std::move(initial));
+  Registers accumulators = nest(0, from, std::move(initial));
   for (size_t c = 1; c < static_cast<size_t>(chains); ++c)
-    sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes_.count)[0];
-  sums.resize(count);
-  return sums;
+    accumulators[0] = combine(reduce, {accumulators[0]}, {accumulators[c]}, lanes_.count)[0];
+  accumulators.resize(count);
+  return accumulators;
 }
 
 // Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others
@@ -270,9 +271,9 @@ kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, con
   int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Blocks, innermost.upper_bound());
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
   kernel::MachineType type = value_type(operand.dtype(), lanes);
-  Registers sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
-                                                  ? builder_.constant(type, identity->get_double(0))
-                                                  : builder_.constant_int(type, identity->get_int(0)));
+  Registers accumulators(static_cast<size_t>(chains),
+                         kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
+                                                       : builder_.constant_int(type, identity->get_int(0)));
   SymbolRef lane = std::make_shared<const Symbol>(Symbol{"r", 0, block.size - 1});
   auto add = [&](Index at, const IntExpr& position, kernel::Register sum) {
     if (!dims.empty()) at[static_cast<size_t>(dims.back())] = position;
@@ -302,13 +303,15 @@ kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, con
                                    return nest(level + 1, at, in);
                                  });
   };
-  sums = builder_.loop_carried(0, blocks, 1, sums, [&](const IntExpr& iv, const Registers& in) {
-    Index at = from;
-    at[static_cast<size_t>(block.dim)] = iv * block.size + IntExpr::symbol(lane);
-    return nest(0, at, in);
-  });
-  for (size_t c = 1; c < sums.size(); ++c) sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes)[0];
-  return combine_lanes(reduce, sums[0]);
+  accumulators =
+      builder_.loop_carried(0, blocks, 1, accumulators, [&](const IntExpr& iv, const Registers& in) {
+        Index at = from;
+        at[static_cast<size_t>(block.dim)] = iv * block.size + IntExpr::symbol(lane);
+        return nest(0, at, in);
+      });
+  for (size_t c = 1; c < accumulators.size(); ++c)
+    accumulators[0] = combine(reduce, {accumulators[0]}, {accumulators[c]}, lanes)[0];
+  return combine_lanes(reduce, accumulators[0]);
 }
 
 ElementEmitter::Registers ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
@@ -329,25 +332,25 @@ ElementEmitter::Registers ElementEmitter::emit_reduce(const Instruction& reduce,
   // In memory order, so that the innermost loop walks along memory.
   std::vector<PhysicalDim> order = physical_dims_of(operand.type().at_bound());
   std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
-  Registers sums = initial_values(reduce);
+  Registers accumulators = initial_values(reduce);
   bool reduces_innermost = !order.empty() &&
                            std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
                            order.back().logical == (dims.empty() ? -1 : dims.back());
   if (lanes_.count == 1 && !uses_ && code_.lanes > 1 && count == 1 && reduces_innermost &&
       operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
     Registers total = {reduce_in_vectors(reduce, from, dims)};
-    sums = combine(reduce, sums, total, 1);
+    accumulators = combine(reduce, accumulators, total, 1);
   } else if (lanes_.count == 1 && !uses_ && count == 1 && simple_reducer(reduce) &&
              has_whole_blocks(operand.type(), dims)) {
-    sums = combine(reduce, sums, {reduce_in_blocks(reduce, from, dims)}, 1);
+    accumulators = combine(reduce, accumulators, {reduce_in_blocks(reduce, from, dims)}, 1);
   } else {
-    sums = reduce_in_loops(reduce, from, dims, std::move(sums));
+    accumulators = reduce_in_loops(reduce, from, dims, std::move(accumulators));
   }
   KernelScalars scalars(builder_);
   for (int i = 0; i < count; ++i)
-    sums[static_cast<size_t>(i)] =
-        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), sums[static_cast<size_t>(i)]);
-  return sums;
+    accumulators[static_cast<size_t>(i)] =
+        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), accumulators[static_cast<size_t>(i)]);
+  return accumulators;
 }
 
 ElementEmitter::Registers ElementEmitter::emit_reduce_window(const Instruction& reduce, const Index& index) {
@@ -371,13 +374,13 @@ ElementEmitter::Registers ElementEmitter::emit_reduce_window(const Instruction& 
     Walk walk{d, index[d] * dim.stride - dim.pad_low, 0, dim.size, dim.dilation, 1};
     bool inside = walk.start.lower_bound() >= 0 && (walk.start + reach - extent).upper_bound() < 0;
     if (!inside) {
-      cut(walk.start, 0, true);
-      if (extent.is_constant()) cut(walk.start, extent.value() - reach, true);
+      split_point(walk.start, 0, true);
+      if (extent.is_constant()) split_point(walk.start, extent.value() - reach, true);
       use(index[d]);
       uniform &= is_uniform(index[d]);
       walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
       walk.upper = min(dim.size, floor_div(extent - 1 - walk.start, dim.dilation) + 1);
-    } else if (unrolled * dim.size <= code_.straight_window) {
+    } else if (unrolled * dim.size <= code_.max_unrolled_window) {
       walk.unroll = dim.size;
       unrolled *= dim.size;
     }
@@ -406,12 +409,12 @@ ElementEmitter::Registers ElementEmitter::emit_reduce_window(const Instruction& 
         },
         walk.unroll);
   };
-  Registers sums = nest(0, from, initial_values(reduce));
+  Registers accumulators = nest(0, from, initial_values(reduce));
   KernelScalars scalars(builder_);
   for (int i = 0; i < count; ++i)
-    sums[static_cast<size_t>(i)] =
-        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), sums[static_cast<size_t>(i)]);
-  return sums;
+    accumulators[static_cast<size_t>(i)] =
+        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), accumulators[static_cast<size_t>(i)]);
+  return accumulators;
 }
 
 } // namespace firn::lower

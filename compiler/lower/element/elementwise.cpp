@@ -18,14 +18,14 @@ int64_t count_operations(const Instruction& instruction) {
 
 // One walk over elements that computes `results` (of one type) side by side.
 // Of the longest loop that computes one element of a reduction, its own or one within its region.
-int64_t most_steps(const Instruction& instruction) {
-  int64_t most = 1;
+int64_t max_body_k(const Instruction& instruction) {
+  int64_t max = 1;
   if (instruction.is(Opcode::Reduce))
     return instruction.operand(0).type().at_bound().num_elements() /
            std::max<int64_t>(1, instruction.type().at_bound().num_elements());
   if (instruction.is(Opcode::Fusion))
-    for (const auto& inner : instruction.region().instructions()) most = std::max(most, most_steps(*inner));
-  return most;
+    for (const auto& inner : instruction.region().instructions()) max = std::max(max, max_body_k(*inner));
+  return max;
 }
 
 class ElementwiseKernel {
@@ -45,7 +45,7 @@ public:
     loops.code = plan_.code;
     loops.uses = [&](const Index& index) { return analyse(index); };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
-    loops.steps = most_steps(instruction_);
+    loops.body_k = max_body_k(instruction_);
     emit_element_loops(maker_, loops);
     maker_.set_flops(loops.type.at_bound().num_elements() * count_operations(instruction_));
   }

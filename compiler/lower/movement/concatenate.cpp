@@ -43,7 +43,7 @@ struct PartTarget {
 PartTarget target_of(KernelMaker& maker, Value result, Value part, const Index& start, bool slides) {
   auto offset = fixed_offset(result, part, start);
   if (!offset || slides) return {maker.write(result), result.type(), start};
-  Place place = maker.context().place_of(result);
+  BufferSlice place = maker.context().place_of(result);
   auto bytes = static_cast<int64_t>(part.type().physical_byte_size());
   kernel::Scalar element = memory_scalar(part.dtype());
   maker.kernel().bytes += bytes;
@@ -99,8 +99,8 @@ void emit_concatenate(LoweringContext& context, const Instruction& instruction) 
     if (operand.type().at_bound().num_elements() == 0) continue;
     if (auto offset = fixed_offset(result_of(instruction), operand, here);
         offset && !operand.def->is(Opcode::Constant)) {
-      Place result = context.place_of(result_of(instruction));
-      if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
+      BufferSlice result = context.place_of(result_of(instruction));
+      if (context.place_of(operand) == BufferSlice{result.buffer, result.byte_offset + *offset}) continue;
     }
     emit_part(context, instruction, operand, here, slides);
   }

@@ -14,7 +14,7 @@ IntExpr row_major_elements(const Type& type) {
 
 } // namespace
 
-void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
+void emit_copy(LoweringContext& context, BufferSlice from, BufferSlice to, const Type& type,
                const std::string& location) {
   int64_t bytes = bytes_at_bound(type);
   if (from == to || bytes == 0) return;
@@ -31,7 +31,7 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   ElementLoops loops;
   IntExpr elements = bytes / element;
   if (!type.is_static()) elements = row_major_elements(type);
-  if (!type.is_static() && is_packed(type.dtype)) elements = ceil_div(elements, 8 / bit_width(type.dtype));
+  if (!type.is_static() && is_sub_byte(type.dtype)) elements = ceil_div(elements, 8 / bit_width(type.dtype));
   loops.type = Type::tensor(dtype, {Dim(elements)});
   loops.code = plan::element_code(8 * element, context.target());
   loops.uses = [](const Index& index) {
@@ -48,7 +48,7 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   maker.finish_copy();
 }
 
-void emit_copy(LoweringContext& context, Value from, Place to, const std::string& location) {
+void emit_copy(LoweringContext& context, Value from, BufferSlice to, const std::string& location) {
   emit_copy(context, context.place_of(from), to, from.type(), location);
 }
 

@@ -1,7 +1,7 @@
 // Elements of fewer than 8 bits, several in a byte, low bits first: how they lie in inputs, outputs, states
 // and constants. A byte is written once and whole, so that code for them walks bytes; what begins in the
 // middle of one has no address. Everywhere else such elements lie one to a byte
-// (passes/legalise_narrow_types.cpp).
+// (passes/precision/legalise_narrow_types.cpp).
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
@@ -28,7 +28,7 @@ public:
     loops.uses = [&](const Index& index) {
       ElementUses uses;
       uses.offsets = {index[0]};
-      if (from_.is_static()) uses.cuts.push_back({index[0], elements_.value() / per_byte_, false});
+      if (from_.is_static()) uses.split_points.push_back({index[0], elements_.value() / per_byte_, false});
       uses.operations = per_byte_ * 8;
       return uses;
     };

@@ -47,7 +47,7 @@ private:
 
   void emit_part(const Part& part, bool parallel) {
     IntExpr source = part.source, target = part.target;
-    if (parallel && part.elements() >= items_.least_elements) return emit_walked_items(part, source, target);
+    if (parallel && part.elements() >= items_.min_elements) return emit_walked_items(part, source, target);
     emit_loops(part, 0, source, target);
   }
 

@@ -24,7 +24,7 @@ class ResampleKernel {
 public:
   ResampleKernel(LoweringContext& context, const Instruction& composite, const plan::ResamplePlan& plan)
       : context_(context), composite_(composite), form_(plan.form), lanes_(static_cast<int>(plan.lanes)),
-        lines_(*plan::ResampledLines::of(composite)) {}
+        lines_(*plan::ResampledRows::of(composite)) {}
 
   void emit() {
     KernelMaker maker(context_, composite_, "resample");
@@ -35,11 +35,11 @@ public:
     bool combines_lines = dims_.size() > 1;
     copies_line_ = combines_lines || form_ != Form::Vectors; // which reads beyond the end of a line
     if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
-    int64_t elements = composite_.type().at_bound().num_elements() * dims_.back().taps(), lines = 1;
-    for (size_t i = 0; i + 1 < dims_.size(); ++i) lines *= dims_[i].taps();
-    if (combines_lines) elements += elements / dims_.back().taps() / out_ * in_ * lines;
+    int64_t elements = composite_.type().at_bound().num_elements() * dims_.back().taps(), resampled = 1;
+    for (size_t i = 0; i + 1 < dims_.size(); ++i) resampled *= dims_[i].taps();
+    if (combines_lines) elements += elements / dims_.back().taps() / out_ * in_ * resampled;
     maker.set_flops(2 * elements);
-    emit_lines();
+    emit_rows();
     maker.finish();
   }
 
@@ -80,7 +80,7 @@ private:
   }
 
   // One output line per iteration.
-  void emit_lines() {
+  void emit_rows() {
     std::vector<IntExpr> extents;
     IntExpr count = 1;
     for (size_t i = 0; i < line_; ++i) {
@@ -135,14 +135,14 @@ private:
   }
 
   void combine_lines(const std::vector<Source>& sources) const {
-    std::vector<Register> factors;
+    std::vector<Register> weights;
     for (const Source& source : sources)
-      factors.push_back(source.weight ? b_->splat(source.weight, lanes_) : Register{});
+      weights.push_back(source.weight ? b_->splat(source.weight, lanes_) : Register{});
     auto combine = [&](auto load, auto store) {
       Register sum;
       for (size_t i = 0; i < sources.size(); ++i) {
         Register value = load(sources[i].place);
-        sum = factors[i] ? add_product(sum, factors[i], value) : value;
+        sum = weights[i] ? add_product(sum, weights[i], value) : value;
       }
       store(sum);
     };
@@ -164,15 +164,15 @@ private:
     const ResampledDim& dim = dims_.back();
     b_->loop(0, out_, 1, [&](const IntExpr& i) {
       std::vector<IntExpr> places;
-      std::vector<Register> factors;
+      std::vector<Register> weights;
       for (int64_t t = 0; t < dim.taps(); ++t) {
         places.push_back(from + place(dim, tables_.back(), t, i, in_) * inner_);
-        factors.push_back(b_->splat(weight(dim, tables_.back(), t, i), lanes_));
+        weights.push_back(b_->splat(weight(dim, tables_.back(), t, i), lanes_));
       }
       each_vector(inner_, [&](const IntExpr& v) {
         Register sum;
         for (size_t t = 0; t < places.size(); ++t)
-          sum = add_product(sum, factors[t], b_->load(vector(), line, places[t] + v));
+          sum = add_product(sum, weights[t], b_->load(vector(), line, places[t] + v));
         b_->store(sum, y_, to + i * inner_ + v);
       });
     });
@@ -181,7 +181,7 @@ private:
   // --- Neighbours side by side.
 
   void emit_shuffles(int line, const IntExpr& to) const {
-    plan::LineShuffles shuffles = plan::LineShuffles::of(lines_, lanes_);
+    plan::RowShuffles shuffles = plan::RowShuffles::of(lines_, lanes_);
     const auto& [patterns, run, last] = shuffles;
     for (size_t v = 0; v < patterns.size(); ++v) {
       if (run.count > 0 && v == run.first) {
@@ -242,7 +242,7 @@ private:
   const Instruction& composite_;
   Form form_;
   int lanes_;
-  plan::ResampledLines lines_;
+  plan::ResampledRows lines_;
   const std::vector<ResampledDim>& dims_ = lines_.dims;
   const std::vector<PhysicalDim>&source_ = lines_.source, &target_ = lines_.target;
   Builder* b_ = nullptr;

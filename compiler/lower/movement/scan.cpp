@@ -18,7 +18,7 @@ void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lan
   ElementLoops loops;
   loops.type = Type::tensor(operand.dtype, operand.dims);
   loops.type.dims[dim] = Dim(1);
-  loops.steps = operand.at_bound().dim(static_cast<int>(dim));
+  loops.body_k = operand.at_bound().dim(static_cast<int>(dim));
   loops.code.lanes = lanes;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
@@ -138,7 +138,7 @@ void emit_cumulative_rows(LoweringContext& context, const Instruction& instructi
   auto emit_row = [&](const IntExpr& step, bool is_first) {
     auto row = [&](const IntExpr& k) { return backwards ? extent - 1 - k : k; };
     emit_vector_loop(
-        b, inner, lanes_along(inner, plan.lanes), plan::ElementCode().copies, [&](const Lanes& lanes) {
+        b, inner, lanes_along(inner, plan.lanes), plan::ElementCode().unroll, [&](const Lanes& lanes) {
           IntExpr column = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
           Index here{item, row(step), column};
           kernel::Register value = load_element(b, in, type, here, lanes);

@@ -51,7 +51,7 @@ private:
                                : b_.cast(OpKind::IndexCast, b_.index(value), kernel::Scalar::I64);
   }
   kernel::Register add(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::IAdd, a, c); }
-  kernel::Register least(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::SMin, a, c); }
+  kernel::Register lowest(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::SMin, a, c); }
   kernel::Register less(kernel::Register a, kernel::Register c) {
     return b_.compare(OpKind::SCmp, kernel::Predicate::Lt, a, c);
   }
@@ -72,8 +72,8 @@ private:
                       kernel::Register at = b_.cast(OpKind::IndexCast, b_.index(k), kernel::Scalar::I64);
                       kernel::Register within = b_.binary(OpKind::And, at, mask);
                       kernel::Register start = b_.binary(OpKind::ISub, at, within);
-                      kernel::Register middle = least(add(start, width), number(extent_)),
-                                       end = least(add(start, two), number(extent_));
+                      kernel::Register middle = lowest(add(start, width), number(extent_)),
+                                       end = lowest(add(start, two), number(extent_));
                       kernel::Register first =
                           b_.compare(OpKind::SCmp, kernel::Predicate::Eq, within, number(int64_t{0}));
                       kernel::Register left = b_.select(first, start, carried[0]),
@@ -130,7 +130,7 @@ void emit_sort_lines(KernelMaker& maker, const Type& type, size_t dim,
   loops.code.lanes = 1;
   int64_t extent = type.dims[dim].extent.upper_bound();
   loops.parallel = maker.context().options().threads > 1;
-  loops.steps = extent * std::bit_width(static_cast<uint64_t>(extent));
+  loops.body_k = extent * std::bit_width(static_cast<uint64_t>(extent));
   loops.uses = [&](const Index& index) {
     ElementUses uses;
     uses.decisions = index;

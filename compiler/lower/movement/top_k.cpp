@@ -20,7 +20,7 @@ using kernel::Scalar;
 using Registers = std::vector<Register>;
 
 constexpr kernel::MachineType kNumber{Scalar::I64, 1};
-constexpr int64_t kLeastHeld = 2048; // keys: more bisections of fewer cost more
+constexpr int64_t kMinHeld = 2048; // keys: more bisections of fewer cost more
 
 bool is_wide(DType dtype) {
   return bit_width(dtype) == 64;
@@ -92,7 +92,7 @@ public:
 
   // Leaves k of the first `count`, at least k, in the order they had; gives the least of their keys.
   Register select(const IntExpr& count) {
-    for (int i = 0; i < vectors_; ++i) b_.store(least(lanes_), keys_, count + i * lanes_);
+    for (int i = 0; i < vectors_; ++i) b_.store(lowest(lanes_), keys_, count + i * lanes_);
     Register last = find_last(count);
     Register spare =
         b_.binary(OpKind::ISub, b_.constant_int(kNumber, k_), count_keys(count, last, Predicate::Gt));
@@ -113,7 +113,7 @@ public:
   kernel::MachineType key_type(int lanes) const { return key_.with_lanes(lanes); }
 
 private:
-  Register least(int lanes) {
+  Register lowest(int lanes) {
     KernelScalars scalars(b_);
     Register one = b_.constant_int(key_type(lanes), 1);
     return scalars.shl(one, scalars.integer(one, 8 * kernel::scalar_bytes(key_.scalar) - 1));
@@ -126,9 +126,9 @@ private:
   // How many keys are `predicate` to `bound`, of which the least key is not one.
   Register count_keys(const IntExpr& count, Register bound, Predicate predicate) {
     Register bounds = b_.splat(bound, lanes_);
-    Registers sums(static_cast<size_t>(vectors_), b_.constant_int(key_type(lanes_), 0));
-    sums = b_.loop_carried(
-        0, rounds(count), vectors_ * lanes_, sums, [&](const IntExpr& at, const Registers& in) {
+    Registers accumulators(static_cast<size_t>(vectors_), b_.constant_int(key_type(lanes_), 0));
+    accumulators = b_.loop_carried(
+        0, rounds(count), vectors_ * lanes_, accumulators, [&](const IntExpr& at, const Registers& in) {
           Registers next;
           for (int i = 0; i < vectors_; ++i) {
             Register counts = b_.compare(OpKind::SCmp, predicate, load_keys(at + i * lanes_, lanes_), bounds);
@@ -137,7 +137,7 @@ private:
           }
           return next;
         });
-    return to_number(b_.reduce(OpKind::ReduceIAdd, folded(OpKind::IAdd, sums)));
+    return to_number(b_.reduce(OpKind::ReduceIAdd, folded(OpKind::IAdd, accumulators)));
   }
   Register to_number(Register value) {
     return b_.type(value).scalar == Scalar::I64 ? value : b_.cast(OpKind::SExt, value, Scalar::I64);
@@ -151,7 +151,7 @@ private:
   // The k-th greatest key. It is at most the greatest; and at least the least of the greatest keys that each
   // lane meets, where there are as many lanes as that.
   Register find_last(const IntExpr& count) {
-    Registers tops(static_cast<size_t>(vectors_), least(lanes_));
+    Registers tops(static_cast<size_t>(vectors_), lowest(lanes_));
     tops = b_.loop_carried(0, rounds(count), vectors_ * lanes_, tops,
                            [&](const IntExpr& at, const Registers& in) {
                              Registers next;
@@ -162,7 +162,7 @@ private:
                            });
     Register high = across(b_, OpKind::SMax, folded(OpKind::SMax, tops));
     if (k_ == 1) return high;
-    Register low = k_ <= vectors_ * lanes_ ? across(b_, OpKind::SMin, folded(OpKind::SMin, tops)) : least(1);
+    Register low = k_ <= vectors_ * lanes_ ? across(b_, OpKind::SMin, folded(OpKind::SMin, tops)) : lowest(1);
     return bisect(count, low, high);
   }
 
@@ -273,7 +273,7 @@ public:
         largest_(top_k.attributes().flag("largest", true)), lanes_(lanes),
         extent_(operand_.dims[dim_].extent), in_(maker.read(top_k.operand(0))),
         values_(maker.write(result_of(top_k, 0))), indices_(maker.write(result_of(top_k, 1))),
-        held_(std::min(extent_.upper_bound(), std::max(kLeastHeld, 4 * k()))),
+        held_(std::min(extent_.upper_bound(), std::max(kMinHeld, 4 * k()))),
         candidates_(maker, is_wide(operand_.dtype) ? Scalar::I64 : Scalar::I32, k(), held_ + lanes, lanes),
         state_(maker.scratch(Scalar::I64, 2, "state")), block_(maker.scratch(key_scalar(), lanes, "block")) {}
 

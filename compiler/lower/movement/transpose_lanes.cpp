@@ -36,17 +36,17 @@ Register fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Register> vecto
   vectors.resize(std::bit_ceil(vectors.size()), vectors.front());
   auto count = static_cast<int>(vectors.size());
   for (int half = lanes / 2; half > 0; half /= 2) {
-    std::vector<int64_t> straight, across;
+    std::vector<int64_t> along, across;
     for (int lane = 0; lane < lanes; ++lane) {
       bool is_second = count > half && (lane & half) != 0;
-      straight.push_back(is_second ? lanes + lane : lane);
+      along.push_back(is_second ? lanes + lane : lane);
       across.push_back(is_second ? lanes + lane - half : lane ^ half);
     }
     int partner = count > half ? half : 0;
     count = std::min(count, half);
     for (int i = 0; i < count; ++i) {
       Register first = vectors[static_cast<size_t>(i)], second = vectors[static_cast<size_t>(i + partner)];
-      Register kept = partner > 0 ? b.shuffle(first, second, straight) : first;
+      Register kept = partner > 0 ? b.shuffle(first, second, along) : first;
       vectors[static_cast<size_t>(i)] = b.binary(kind, kept, b.shuffle(first, second, across));
     }
   }
@@ -54,18 +54,19 @@ Register fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Register> vecto
 }
 
 void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& target, int64_t columns,
-                  const IntExpr& steps, int lanes) {
+                  const IntExpr& source_rows, int lanes) {
   kernel::MachineType vector{Scalar::F32, lanes}, scalar{Scalar::F32, 1};
   auto store = [&](Register value, const IntExpr& step) {
     b.store(value, target.buffer, target.place + step * lanes, 4 * lanes);
   };
   if (source.column_stride == IntExpr(1) && columns == lanes) {
-    b.loop(0, steps, 1, [&](const IntExpr& step) {
+    b.loop(0, source_rows, 1, [&](const IntExpr& step) {
       store(b.load(vector, source.buffer, source.place + step * source.step_stride), step);
     });
     return;
   }
-  IntExpr squares = source.step_stride == IntExpr(1) && lanes > 1 ? floor_div(steps, lanes) : IntExpr(0);
+  IntExpr squares =
+      source.step_stride == IntExpr(1) && lanes > 1 ? floor_div(source_rows, lanes) : IntExpr(0);
   b.loop(0, squares, 1, [&](const IntExpr& square) {
     std::vector<Register> rows;
     for (int column = 0; column < lanes; ++column)
@@ -75,7 +76,7 @@ void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& ta
     transpose(b, rows);
     for (int step = 0; step < lanes; ++step) store(rows[static_cast<size_t>(step)], square * lanes + step);
   });
-  b.loop(squares * lanes, steps, 1, [&](const IntExpr& step) {
+  b.loop(squares * lanes, source_rows, 1, [&](const IntExpr& step) {
     Register value = b.constant(vector, 0);
     for (int column = 0; column < columns; ++column) {
       Register element = b.load(scalar, source.buffer,

@@ -28,6 +28,6 @@ struct MatrixTarget {
 // others. Vectors are loaded along whichever dim lies together in memory; where that is the steps, squares of
 // lanes x lanes are transposed in registers.
 void copy_columns(kernel::Builder& builder, const MatrixSource& source, const MatrixTarget& target,
-                  int64_t columns, const IntExpr& steps, int lanes);
+                  int64_t columns, const IntExpr& source_rows, int lanes);
 
 } // namespace firn::lower

@@ -42,7 +42,7 @@ public:
     ElementLoops loops;
     loops.type = type_;
     for (int64_t dim : form_.dims) {
-      loops.steps *= std::max<int64_t>(1, type_.at_bound().dim(static_cast<int>(dim)));
+      loops.body_k *= std::max<int64_t>(1, type_.at_bound().dim(static_cast<int>(dim)));
       loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
     }
     // The loops walk rows; offsets are still those of the whole tensor.
@@ -76,10 +76,10 @@ private:
     for (Value reduction : form_.reductions) {
       Value operand = reduction.def->operand(0);
       // The terms of softmax's sum are stored where the result will be.
-      bool keep = plan_.keeps_terms && plan::can_keep_terms(operand, type_);
+      bool keep = plan_.stores_exponentials && plan::can_store_exponentials(operand, type_);
       if (keep) bind_storing(emitter, operand, known);
       kernel::Register total = emitter.emit(reduction, kept);
-      if (keep && plan_.short_terms)
+      if (keep && plan_.fast_exp)
         inverse = b.binary(kernel::OpKind::FDiv, b.constant(b.type(total), 1), total);
       known.push_back({reduction, in_lanes(total)});
       emitter.bind(reduction, known.back().second);
@@ -106,9 +106,8 @@ private:
       ElementEmitter inner(b, at);
       leaves_->bind_to(inner);
       for (const auto& [value, leaf] : known) inner.bind(value, leaf);
-      kernel::Register value = plan_.short_terms
-                                   ? short_exponential(inner.emit(operand.def->operand(0), index))
-                                   : inner.emit(operand, index);
+      kernel::Register value = plan_.fast_exp ? short_exponential(inner.emit(operand.def->operand(0), index))
+                                              : inner.emit(operand, index);
       store_element(b, out_, type_, index, at, value);
       return value;
     });
@@ -117,9 +116,9 @@ private:
   // 0 below what normal numbers hold: beside a whole term it is none.
   kernel::Register short_exponential(kernel::Register x) {
     KernelScalars scalars(maker_->builder());
-    kernel::Register least = scalars.constant(x, -87);
-    kernel::Register power = scalar_ops::math::exp_short(scalars, scalars.max_fast(least, x));
-    return scalars.select(scalars.fcmp(Cmp::Lt, x, least), scalars.constant(x, 0), power);
+    kernel::Register min = scalars.constant(x, -87);
+    kernel::Register power = scalar_ops::math::exp_short(scalars, scalars.max_fast(min, x));
+    return scalars.select(scalars.fcmp(Cmp::Lt, x, min), scalars.constant(x, 0), power);
   }
 
   // `inverse`: of what the result divides its terms by; none: code of the body.
@@ -144,7 +143,7 @@ private:
       bool last = at + 1 == form_.dims.size();
       if (last && lanes.count == 1) {
         int count = lanes_along(extent, plan_.code.lanes);
-        emit_vector_loop(maker_->builder(), extent, count, plan_.code.copies, [&](const Lanes& along) {
+        emit_vector_loop(maker_->builder(), extent, count, plan_.code.unroll, [&](const Lanes& along) {
           index[dim] = along.symbol ? IntExpr::symbol(along.symbol) : along.first;
           element(index, along);
         });

@@ -4,31 +4,32 @@
 namespace firn::lower {
 namespace {
 
-using Sums = std::vector<kernel::Register>;
+using Accumulators = std::vector<kernel::Register>;
 
 class PanelLoop {
 public:
   PanelLoop(kernel::Builder& builder, const GateGemm& product)
       : b_(builder), p_(product), type_{kernel::Scalar::F32, product.panels.units.lanes} {}
 
-  Sums run(Sums sums) {
-    count_ = sums.size();
+  Accumulators run(Accumulators accumulators) {
+    count_ = accumulators.size();
     int64_t extent = p_.panels.reduction, phases = p_.splits;
-    sums.resize(count_ * static_cast<size_t>(phases), b_.constant(type_, 0));
+    accumulators.resize(count_ * static_cast<size_t>(phases), b_.constant(type_, 0));
     int64_t whole = extent / phases * phases;
-    if (p_.is_back) sums = steps(whole, extent - whole, std::move(sums));
-    sums = b_.loop_carried(0, whole, phases, std::move(sums), [&](const IntExpr& k, const Sums& in) {
-      return steps(p_.is_back ? IntExpr(whole - phases) - k : k, phases, in);
-    });
-    if (!p_.is_back) sums = steps(whole, extent - whole, std::move(sums));
-    return fold(std::move(sums), static_cast<size_t>(phases));
+    if (p_.is_back) accumulators = steps(whole, extent - whole, std::move(accumulators));
+    accumulators = b_.loop_carried(0, whole, phases, std::move(accumulators),
+                                   [&](const IntExpr& k, const Accumulators& in) {
+                                     return steps(p_.is_back ? IntExpr(whole - phases) - k : k, phases, in);
+                                   });
+    if (!p_.is_back) accumulators = steps(whole, extent - whole, std::move(accumulators));
+    return fold(std::move(accumulators), static_cast<size_t>(phases));
   }
 
 private:
   // `number` steps of the reduction from k on, each to its own partial sums.
-  Sums steps(const IntExpr& k, int64_t number, Sums sums) {
+  Accumulators steps(const IntExpr& k, int64_t number, Accumulators accumulators) {
     for (int64_t phase = 0; phase < number; ++phase) {
-      Sums scalars;
+      Accumulators scalars;
       for (int row = 0; row < p_.rows; ++row)
         scalars.push_back(b_.splat(b_.load({kernel::Scalar::F32, 1}, p_.source,
                                            p_.source_offset + row * p_.panels.reduction + k + phase),
@@ -39,15 +40,15 @@ private:
         for (int vector = 0; vector < p_.vectors; ++vector) {
           IntExpr from = p_.panels.index(p_.first, p_.vectors, k + phase, static_cast<int>(gate), vector);
           kernel::Register weights = load_weights(from);
-          if (int64_t ahead = p_.fetch_ahead / p_.panels.element_bytes(); ahead > 0)
+          if (int64_t ahead = p_.prefetch_distance / p_.panels.element_bytes(); ahead > 0)
             b_.prefetch(p_.buffer, p_.is_back ? from - ahead : from + ahead);
           for (int row = 0; row < p_.rows; ++row) {
-            kernel::Register& sum = sums[next + static_cast<size_t>(row * p_.vectors + vector)];
+            kernel::Register& sum = accumulators[next + static_cast<size_t>(row * p_.vectors + vector)];
             sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
           }
         }
     }
-    return sums;
+    return accumulators;
   }
 
   kernel::Register load_weights(const IntExpr& from) {
@@ -58,15 +59,16 @@ private:
   }
 
   // The partial sums of all phases as one.
-  Sums fold(Sums sums, size_t phases) {
+  Accumulators fold(Accumulators accumulators, size_t phases) {
     for (size_t phase = phases; phase > 1; phase = (phase + 1) / 2)
       for (size_t p = 0; p < phase / 2; ++p)
         for (size_t i = 0; i < count_; ++i) {
           size_t other = (p + (phase + 1) / 2) * count_ + i;
-          sums[p * count_ + i] = b_.binary(kernel::OpKind::FAdd, sums[p * count_ + i], sums[other]);
+          accumulators[p * count_ + i] =
+              b_.binary(kernel::OpKind::FAdd, accumulators[p * count_ + i], accumulators[other]);
         }
-    sums.resize(count_);
-    return sums;
+    accumulators.resize(count_);
+    return accumulators;
   }
 
   kernel::Builder& b_;
@@ -78,8 +80,8 @@ private:
 } // namespace
 
 std::vector<kernel::Register> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
-                                            std::vector<kernel::Register> sums) {
-  return PanelLoop(builder, product).run(std::move(sums));
+                                            std::vector<kernel::Register> accumulators) {
+  return PanelLoop(builder, product).run(std::move(accumulators));
 }
 
 } // namespace firn::lower

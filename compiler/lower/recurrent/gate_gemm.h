@@ -14,13 +14,13 @@ struct GateGemm {
   int source; // buffer of [rows][reduction]
   IntExpr source_offset;
   int rows;
-  bool is_back;        // goes through the panel from its end to its start
-  int64_t fetch_ahead; // bytes ahead at which the panel is asked for; 0: it is not
-  int64_t splits;      // partial sums of each sum; at most the extent of the reduction
+  bool is_back;              // goes through the panel from its end to its start
+  int64_t prefetch_distance; // bytes ahead at which the panel is asked for; 0: it is not
+  int64_t splits;            // partial sums of each sum; at most the extent of the reduction
 };
 
 // Adds the product to `sums`, which are [gate of the panel][row][vector].
 std::vector<kernel::Register> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
-                                            std::vector<kernel::Register> sums);
+                                            std::vector<kernel::Register> accumulators);
 
 } // namespace firn::lower

@@ -2,7 +2,7 @@
 // of a block of hidden units in registers, from the packed weights to the new state. The input's products
 // come from a dot of their own over the whole sequence (project-recurrent-inputs), or are computed by the
 // same kernel.
-#include "compiler/lower/contraction/pack.h"
+#include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/recurrent/gate_gemm.h"
 #include "compiler/lower/recurrent/recurrent_cell.h"
@@ -25,14 +25,14 @@ public:
         maker_(context, composite, composite.word("name")), b_(maker_.builder()),
         plan_(plan::divide(layer_, plan, context.target())), units_(plan_.units), sweeps_(plan_.sweeps),
         hidden_(layer_.hidden), steps_(layer_.steps()), batch_(layer_.batch()),
-        has_one_step_(steps_ == IntExpr(1)), most_rows_(batch_.upper_bound()),
+        has_one_step_(steps_ == IntExpr(1)), max_rows_(batch_.upper_bound()),
         cells_(b_, layer_, plan_, buffers_) {}
 
   void emit() {
     bind_buffers();
-    maker_.set_flops(2 * steps_.upper_bound() * most_rows_ * layer_.gates * hidden_ *
+    maker_.set_flops(2 * steps_.upper_bound() * max_rows_ * layer_.gates * hidden_ *
                      (hidden_ + (layer_.projected() ? 0 : inputs())));
-    if (plan_.together) return emit_together();
+    if (plan_.cooperative) return emit_cooperative();
     if (plan_.item_rows > 0) item_ = b_.set_parallel(items());
     if (!has_one_step_) {
       copy(buffers_.h0, 0, buffers_.state, 0);
@@ -78,7 +78,7 @@ private:
   }
 
   int scratch(int64_t elements, const char* name) {
-    Place place{context_.add_scratch_buffer(elements * 4, name), 0};
+    BufferSlice place{context_.add_scratch_buffer(elements * 4, name), 0};
     return maker_.parameter(place, kernel::Scalar::F32, elements, true, name);
   }
 
@@ -87,7 +87,7 @@ private:
     int64_t elements = panels.elements(), bytes = elements * panels.element_bytes();
     kernel::Scalar scalar = memory_scalar(panels.dtype);
     Packing packing = panels.packing(weights.type().num_elements());
-    Place place;
+    BufferSlice place;
     if (weights.def->is(Opcode::Constant) && !weights.def->literal()->is_opaque()) {
       place = {context_.add_constant(weights.def->literal(), packing, weights.def->location()), 0};
     } else {
@@ -103,8 +103,8 @@ private:
   }
 
   // At the bound of the batch: the distance of old and new states does not vary.
-  int64_t state_elements() const { return most_rows_ * hidden_; }
-  int64_t tiles() const { return (most_rows_ + plan_.rows - 1) / plan_.rows; } // of the batch
+  int64_t state_elements() const { return max_rows_ * hidden_; }
+  int64_t tiles() const { return (max_rows_ + plan_.rows - 1) / plan_.rows; } // of the batch
   int64_t item_tiles() const { return plan_.item_rows / plan_.rows; }
   int64_t items() const { return (tiles() + item_tiles() - 1) / item_tiles(); }
 
@@ -128,8 +128,8 @@ private:
 
   // An item is a block of units; its threads wait for each other behind every sweep. What is before the first
   // and after the last step has kernels of its own.
-  void emit_together() {
-    auto copy_state = [&](Place from, Place to) {
+  void emit_cooperative() {
+    auto copy_state = [&](BufferSlice from, BufferSlice to) {
       emit_copy(context_, from, to, layer_.operands.h0.type(), composite_.location());
     };
     if (!has_one_step_) {
@@ -174,7 +174,8 @@ private:
   }
 
   void emit_steps() {
-    if (!plan_.turns) return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
+    if (!plan_.alternate_direction)
+      return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
     b_.loop(0, floor_div(steps_, 2), 1, [&](const IntExpr& pair) {
       emit_step(pair * 2, false);
       emit_step(pair * 2 + 1, true);
@@ -244,7 +245,7 @@ private:
   }
 
   using Tile = RecurrentTile;
-  using Sums = RecurrentCells::Sums;
+  using Accumulators = RecurrentCells::Accumulators;
   static size_t place(const Tile& tile, size_t sum, int row, int vector) {
     return (sum * static_cast<size_t>(tile.rows) + static_cast<size_t>(row)) *
                static_cast<size_t>(tile.vectors) +
@@ -253,41 +254,41 @@ private:
 
   void emit_tile(const Tile& tile) {
     const plan::Sweep& sweep = sweeps_[tile.sweep];
-    Sums sums = first_sums(tile);
+    Accumulators accumulators = first_accumulators(tile);
     if (!layer_.projected()) {
-      Factors inputs{plan_.input_panels[tile.sweep], input_buffers_[tile.sweep], buffers_.input_scales,
-                     buffers_.x, tile.at.time * (batch_ * this->inputs())};
-      accumulate(tile, inputs, &plan::GateSum::input, sums);
+      Operands inputs{plan_.input_panels[tile.sweep], input_buffers_[tile.sweep], buffers_.input_scales,
+                      buffers_.x, tile.at.time * (batch_ * this->inputs())};
+      accumulate(tile, inputs, &plan::GateSum::input, accumulators);
     }
-    Factors states{plan_.recurrent_panels[tile.sweep], recurrent_buffers_[tile.sweep],
-                   buffers_.recurrent_scales, sweep.reads_reset_state ? buffers_.reset : tile.at.old_buffer,
-                   sweep.reads_reset_state ? IntExpr(0) : tile.at.old_state};
-    accumulate(tile, states, &plan::GateSum::recurrent, sums);
-    cells_.emit(tile, sums);
+    Operands states{plan_.recurrent_panels[tile.sweep], recurrent_buffers_[tile.sweep],
+                    buffers_.recurrent_scales, sweep.reads_reset_state ? buffers_.reset : tile.at.old_buffer,
+                    sweep.reads_reset_state ? IntExpr(0) : tile.at.old_state};
+    accumulate(tile, states, &plan::GateSum::recurrent, accumulators);
+    cells_.emit(tile, accumulators);
   }
 
   // The input's part of the gates where it is known, else the bias.
-  Sums first_sums(const Tile& tile) {
+  Accumulators first_accumulators(const Tile& tile) {
     const plan::Sweep& sweep = sweeps_[tile.sweep];
-    Sums sums;
-    for (const plan::GateSum& sum : sweep.sums)
+    Accumulators accumulators;
+    for (const plan::GateSum& sum : sweep.accumulators)
       for (int row = 0; row < tile.rows; ++row)
         for (int vector = 0; vector < tile.vectors; ++vector) {
           IntExpr unit = (tile.first + vector) * units_.lanes;
           if (sum.input < 0)
-            sums.push_back(b_.constant({kernel::Scalar::F32, units_.lanes}, 0));
+            accumulators.push_back(b_.constant({kernel::Scalar::F32, units_.lanes}, 0));
           else if (layer_.projected())
-            sums.push_back(cells_.load(
+            accumulators.push_back(cells_.load(
                 tile, vector, buffers_.x,
                 ((tile.at.time * batch_ + tile.row + row) * layer_.gates + sum.input) * hidden_ + unit));
           else
-            sums.push_back(cells_.load(tile, vector, buffers_.bias, unit + sum.input * hidden_));
+            accumulators.push_back(cells_.load(tile, vector, buffers_.bias, unit + sum.input * hidden_));
         }
-    return sums;
+    return accumulators;
   }
 
   // What is multiplied: packed weights, of integers with scales, and rows of inputs or states.
-  struct Factors {
+  struct Operands {
     const plan::GatePanels& panels;
     int buffer, scales;
     int source;
@@ -295,10 +296,11 @@ private:
   };
 
   // Adds panel times source[row][k] to the sums whose gate the panel has.
-  void accumulate(const Tile& tile, const Factors& factors, int plan::GateSum::*gate_of, Sums& sums) {
+  void accumulate(const Tile& tile, const Operands& operands, int plan::GateSum::*gate_of,
+                  Accumulators& accumulators) {
     std::vector<size_t> places;
     std::vector<IntExpr> scales; // where they lie
-    const std::vector<plan::GateSum>& all = sweeps_[tile.sweep].sums;
+    const std::vector<plan::GateSum>& all = sweeps_[tile.sweep].accumulators;
     for (size_t sum = 0; sum < all.size(); ++sum) {
       if (all[sum].*gate_of < 0) continue;
       for (int row = 0; row < tile.rows; ++row)
@@ -307,25 +309,30 @@ private:
           scales.push_back((tile.first + vector) * units_.lanes + all[sum].*gate_of * hidden_);
         }
     }
-    const bool is_scaled = factors.scales >= 0;
-    Sums added;
+    const bool is_scaled = operands.scales >= 0;
+    Accumulators added;
     for (size_t at : places)
-      added.push_back(is_scaled ? b_.constant({kernel::Scalar::F32, units_.lanes}, 0) : sums[at]);
-    added = add_gate_gemm(b_, gate_gemm(tile, factors, places.size()), std::move(added));
+      added.push_back(is_scaled ? b_.constant({kernel::Scalar::F32, units_.lanes}, 0) : accumulators[at]);
+    added = add_gate_gemm(b_, gate_gemm(tile, operands, places.size()), std::move(added));
     for (size_t i = 0; i < places.size(); ++i) {
       auto vector = static_cast<int>(i % static_cast<size_t>(tile.vectors));
-      kernel::Register& sum = sums[places[i]];
+      kernel::Register& sum = accumulators[places[i]];
       sum =
-          is_scaled ? b_.fma(added[i], cells_.load(tile, vector, factors.scales, scales[i]), sum) : added[i];
+          is_scaled ? b_.fma(added[i], cells_.load(tile, vector, operands.scales, scales[i]), sum) : added[i];
     }
   }
 
-  GateGemm gate_gemm(const Tile& tile, const Factors& factors, size_t sums) const {
-    return {factors.panels,    factors.buffer,
-            tile.first,        tile.vectors,
-            factors.source,    factors.source_offset + tile.row * factors.panels.reduction,
-            tile.rows,         tile.at.is_back,
-            plan_.fetch_ahead, plan_.splits_of(static_cast<int64_t>(sums), factors.panels.reduction)};
+  GateGemm gate_gemm(const Tile& tile, const Operands& operands, size_t accumulators) const {
+    return {operands.panels,
+            operands.buffer,
+            tile.first,
+            tile.vectors,
+            operands.source,
+            operands.source_offset + tile.row * operands.panels.reduction,
+            tile.rows,
+            tile.at.is_back,
+            plan_.prefetch_distance,
+            plan_.splits_of(static_cast<int64_t>(accumulators), operands.panels.reduction)};
   }
 
   LoweringContext& context_;
@@ -339,8 +346,8 @@ private:
   int64_t hidden_;
   IntExpr steps_, batch_;
   bool has_one_step_;
-  int64_t most_rows_;                                  // of a batch
-  Place state_;                                        // old and new h
+  int64_t max_rows_;                                   // of a batch
+  BufferSlice state_;                                  // old and new h
   IntExpr item_ = 0;                                   // rows of the batch, or a block of units
   std::vector<int> input_buffers_, recurrent_buffers_; // of panels by sweep; -1: none
   RecurrentBuffers buffers_;

@@ -53,30 +53,30 @@ void RecurrentCells::store(const RecurrentTile& tile, kernel::Register value, in
   b_.store_masked(value, buffer, index, b_.lane_mask(units_.lanes, tile.last_lanes));
 }
 
-void RecurrentCells::emit(const RecurrentTile& tile, const Sums& sums) {
-  if (!plan_.looped_cells || tile.rows * tile.vectors == 1) return emit_straight(tile, sums);
-  if (sums_ < 0) {
-    size_t most = 0;
-    for (const plan::Sweep& sweep : plan_.sweeps) most = std::max(most, sweep.sums.size());
-    sums_ = b_.add_scratch("sums", kernel::Scalar::F32,
-                           static_cast<int64_t>(most) * plan_.rows * units_.vectors * units_.lanes);
+void RecurrentCells::emit(const RecurrentTile& tile, const Accumulators& accumulators) {
+  if (!plan_.rolled_cells || tile.rows * tile.vectors == 1) return emit_unrolled(tile, accumulators);
+  if (accumulators_ < 0) {
+    size_t max = 0;
+    for (const plan::Sweep& sweep : plan_.sweeps) max = std::max(max, sweep.accumulators.size());
+    accumulators_ = b_.add_scratch("sums", kernel::Scalar::F32,
+                                   static_cast<int64_t>(max) * plan_.rows * units_.vectors * units_.lanes);
   }
-  for (size_t i = 0; i < sums.size(); ++i)
-    b_.store(sums[i], sums_, static_cast<int64_t>(i) * units_.lanes, units_.lanes * 4);
-  if (layer_.kind != RecurrentKind::Lstm) return emit_part(tile, sums, Part::All);
-  emit_part(tile, sums, Part::Entering);
-  emit_part(tile, sums, Part::Inner);
-  emit_part(tile, sums, Part::Shown);
+  for (size_t i = 0; i < accumulators.size(); ++i)
+    b_.store(accumulators[i], accumulators_, static_cast<int64_t>(i) * units_.lanes, units_.lanes * 4);
+  if (layer_.kind != RecurrentKind::Lstm) return emit_part(tile, accumulators, Part::All);
+  emit_part(tile, accumulators, Part::Entering);
+  emit_part(tile, accumulators, Part::Inner);
+  emit_part(tile, accumulators, Part::Shown);
 }
 
 // The cells one after the other, their sums in registers.
-void RecurrentCells::emit_straight(const RecurrentTile& tile, const Sums& sums) {
+void RecurrentCells::emit_unrolled(const RecurrentTile& tile, const Accumulators& accumulators) {
   auto cells = static_cast<size_t>(tile.rows * tile.vectors);
   for (int row = 0; row < tile.rows; ++row)
     for (int vector = 0; vector < tile.vectors; ++vector) {
-      Sums cell;
-      for (auto at = static_cast<size_t>(row * tile.vectors + vector); at < sums.size(); at += cells)
-        cell.push_back(sums[at]);
+      Accumulators cell;
+      for (auto at = static_cast<size_t>(row * tile.vectors + vector); at < accumulators.size(); at += cells)
+        cell.push_back(accumulators[at]);
       int last_lanes = is_partial(tile, vector) ? tile.last_lanes : units_.lanes;
       emit_cell({tile.at, tile.sweep, tile.row + row, 1, tile.first + vector, 1, last_lanes}, cell,
                 Part::All);
@@ -84,13 +84,15 @@ void RecurrentCells::emit_straight(const RecurrentTile& tile, const Sums& sums) 
 }
 
 // A loop over the cells of a tile whose sums are in memory.
-void RecurrentCells::emit_part(const RecurrentTile& tile, const Sums& sums, Part part) {
-  int64_t sum_elements = static_cast<int64_t>(sums.size() / sweep_of(tile).sums.size()) * units_.lanes;
+void RecurrentCells::emit_part(const RecurrentTile& tile, const Accumulators& accumulators, Part part) {
+  int64_t sum_elements =
+      static_cast<int64_t>(accumulators.size() / sweep_of(tile).accumulators.size()) * units_.lanes;
   auto emit_one = [&](const IntExpr& row, const IntExpr& vector, int last_lanes) {
-    Sums cell;
-    for (size_t sum = 0; sum < sweep_of(tile).sums.size(); ++sum) {
-      last_sum_at_ = (row * tile.vectors + vector) * units_.lanes + static_cast<int64_t>(sum) * sum_elements;
-      cell.push_back(b_.load(vector_type(), sums_, last_sum_at_, units_.lanes * 4));
+    Accumulators cell;
+    for (size_t sum = 0; sum < sweep_of(tile).accumulators.size(); ++sum) {
+      last_accumulator_at_ =
+          (row * tile.vectors + vector) * units_.lanes + static_cast<int64_t>(sum) * sum_elements;
+      cell.push_back(b_.load(vector_type(), accumulators_, last_accumulator_at_, units_.lanes * 4));
     }
     emit_cell({tile.at, tile.sweep, tile.row + row, 1, tile.first + vector, 1, last_lanes}, cell, part);
   };
@@ -102,30 +104,32 @@ void RecurrentCells::emit_part(const RecurrentTile& tile, const Sums& sums, Part
 }
 
 // The tile has one row and one vector.
-void RecurrentCells::emit_cell(const RecurrentTile& tile, const Sums& sums, Part part) {
+void RecurrentCells::emit_cell(const RecurrentTile& tile, const Accumulators& accumulators, Part part) {
   IntExpr unit = tile.first * units_.lanes, element = tile.row * layer_.hidden + unit;
-  if (sweep_of(tile).gates_reset) return emit_reset(tile, sums, element);
-  if (layer_.kind == RecurrentKind::Lstm) return emit_lstm(tile, sums, unit, part);
+  if (sweep_of(tile).gates_reset) return emit_reset(tile, accumulators, element);
+  if (layer_.kind == RecurrentKind::Lstm) return emit_lstm(tile, accumulators, unit, part);
   CellBody body(b_, lanes_, layer_.hidden);
   firn::GraphBuilder g = body.builder();
   RecurrentCell cell(g, layer_.kind, layer_.options);
   if (layer_.kind == RecurrentKind::Rnn)
-    return store_states(tile, element, body.compute(cell.rnn(body.bind(sums[0]))));
+    return store_states(tile, element, body.compute(cell.rnn(body.bind(accumulators[0]))));
   Value z, candidate;
   if (sweep_of(tile).reads_reset_state) {
     z = body.bind(load(tile, 0, buffers_.z, element));
-    candidate = body.bind(sums[0]);
+    candidate = body.bind(accumulators[0]);
   } else {
-    z = cell.gru_gate(body.bind(sums[0]));
-    Value inner = g.binary(Opcode::Add, body.bind(sums[3]), body.bind(load(tile, 0, buffers_.b_r, unit)));
-    candidate = g.binary(Opcode::Add, body.bind(sums[2]),
-                         g.binary(Opcode::Multiply, cell.gru_gate(body.bind(sums[1])), inner));
+    z = cell.gru_gate(body.bind(accumulators[0]));
+    Value inner =
+        g.binary(Opcode::Add, body.bind(accumulators[3]), body.bind(load(tile, 0, buffers_.b_r, unit)));
+    candidate = g.binary(Opcode::Add, body.bind(accumulators[2]),
+                         g.binary(Opcode::Multiply, cell.gru_gate(body.bind(accumulators[1])), inner));
   }
   Value old_h = body.bind(load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
   store_states(tile, element, body.compute(cell.gru(z, candidate, old_h)));
 }
 
-void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, const IntExpr& unit, Part part) {
+void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Accumulators& accumulators,
+                               const IntExpr& unit, Part part) {
   IntExpr element = tile.row * layer_.hidden + unit;
   CellBody body(b_, lanes_, layer_.hidden);
   firn::GraphBuilder g = body.builder();
@@ -136,12 +140,14 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, cons
   kernel::Register old_c;
   if (part != Part::Shown) old_c = load(tile, 0, old_buffer, element);
   auto next = RecurrentCell(g, layer_.kind, layer_.options)
-                  .lstm({body.bind(sums[0]), body.bind(sums[1]), body.bind(sums[2]), body.bind(sums[3])},
+                  .lstm({body.bind(accumulators[0]), body.bind(accumulators[1]), body.bind(accumulators[2]),
+                         body.bind(accumulators[3])},
                         body.bind(old_c), peepholes);
   // What enters waits where the sum of its candidate has been.
   Value entering = next.c.def->operand(1);
-  if (part == Part::Entering) return b_.store(body.compute(entering), sums_, last_sum_at_, units_.lanes * 4);
-  if (part == Part::Inner) body.rebind(entering, sums[3]);
+  if (part == Part::Entering)
+    return b_.store(body.compute(entering), accumulators_, last_accumulator_at_, units_.lanes * 4);
+  if (part == Part::Inner) body.rebind(entering, accumulators[3]);
   if (part == Part::Shown) {
     body.rebind(next.c, load(tile, 0, buffers_.c, element));
   } else {
@@ -153,11 +159,12 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, cons
 }
 
 // What a gru's second sweep reads: z and r * h.
-void RecurrentCells::emit_reset(const RecurrentTile& tile, const Sums& sums, const IntExpr& element) {
+void RecurrentCells::emit_reset(const RecurrentTile& tile, const Accumulators& accumulators,
+                                const IntExpr& element) {
   CellBody body(b_, lanes_, layer_.hidden);
   firn::GraphBuilder g = body.builder();
   RecurrentCell cell(g, layer_.kind, layer_.options);
-  Value z = cell.gru_gate(body.bind(sums[0])), r = cell.gru_gate(body.bind(sums[1]));
+  Value z = cell.gru_gate(body.bind(accumulators[0])), r = cell.gru_gate(body.bind(accumulators[1]));
   store(tile, body.compute(z), buffers_.z, element);
   Value old_h = body.bind(load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
   store(tile, body.compute(g.binary(Opcode::Multiply, r, old_h)), buffers_.reset, element);

@@ -39,21 +39,21 @@ public:
                  const RecurrentBuffers& buffers);
 
   // The sums of a tile: [sum][row][vector].
-  using Sums = std::vector<kernel::Register>;
-  void emit(const RecurrentTile& tile, const Sums& sums);
+  using Accumulators = std::vector<kernel::Register>;
+  void emit(const RecurrentTile& tile, const Accumulators& accumulators);
 
   // Of a vector of the tile, which may be a partial one.
   kernel::Register load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index);
 
 private:
-  void emit_straight(const RecurrentTile& tile, const Sums& sums);
+  void emit_unrolled(const RecurrentTile& tile, const Accumulators& accumulators);
   // An lstm's cell in parts: what enters its inner state, that state, and what it shows of it. Side by side
   // their functions would want more registers than there are.
   enum class Part : uint8_t { All, Entering, Inner, Shown };
-  void emit_part(const RecurrentTile& tile, const Sums& sums, Part part);
-  void emit_cell(const RecurrentTile& tile, const Sums& sums, Part part);
-  void emit_lstm(const RecurrentTile& tile, const Sums& sums, const IntExpr& unit, Part part);
-  void emit_reset(const RecurrentTile& tile, const Sums& sums, const IntExpr& element);
+  void emit_part(const RecurrentTile& tile, const Accumulators& accumulators, Part part);
+  void emit_cell(const RecurrentTile& tile, const Accumulators& accumulators, Part part);
+  void emit_lstm(const RecurrentTile& tile, const Accumulators& accumulators, const IntExpr& unit, Part part);
+  void emit_reset(const RecurrentTile& tile, const Accumulators& accumulators, const IntExpr& element);
   void store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Register h);
   kernel::Register is_valid(const RecurrentTile& tile);
   void store(const RecurrentTile& tile, kernel::Register value, int buffer, const IntExpr& index);
@@ -68,8 +68,8 @@ private:
   const plan::RecurrentDivision& plan_;
   const plan::UnitBlocks& units_;
   const RecurrentBuffers& buffers_;
-  int sums_ = -1;       // a tile's, in memory
-  IntExpr last_sum_at_; // of the cell at hand
+  int accumulators_ = -1;       // a tile's, in memory
+  IntExpr last_accumulator_at_; // of the cell at hand
   Lanes lanes_;
 };
 

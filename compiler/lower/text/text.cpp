@@ -26,15 +26,15 @@ public:
 
   void read(Value value) { buffers_.push_back(maker_.read(value)); }
   void write(Value value) { buffers_.push_back(maker_.write(value)); }
-  void write(Place place, Scalar element, int64_t elements, const char* name) {
+  void write(BufferSlice place, Scalar element, int64_t elements, const char* name) {
     buffers_.push_back(maker_.parameter(place, element, elements, /*written=*/true, name));
   }
   void constant(const LiteralRef& literal, const char* name) {
     int64_t bytes = static_cast<int64_t>(literal->bytes().size());
     Scalar element = memory_scalar(literal->dtype());
-    Place place{maker_.context().add_constant(literal, layout_packing(literal->type(), bytes),
-                                              maker_.kernel().location + "." + name),
-                0};
+    BufferSlice place{maker_.context().add_constant(literal, layout_packing(literal->type(), bytes),
+                                                    maker_.kernel().location + "." + name),
+                      0};
     buffers_.push_back(maker_.parameter(place, element, bytes / kernel::scalar_bytes(element),
                                         /*written=*/false, name));
   }
@@ -42,7 +42,7 @@ public:
   // The room for texts that are made.
   void room() {
     LoweringContext& context = maker_.context();
-    write(context.text_room(), Scalar::I8, 8 + context.options().text_bytes, "room");
+    write(context.string_arena(), Scalar::I8, 8 + context.options().text_bytes, "room");
     status();
   }
   void number(const IntExpr& value) { numbers_.push_back(maker_.builder().index(value)); }
@@ -170,7 +170,7 @@ void emit_match(LoweringContext& context, const Instruction& match) {
 void emit_split(LoweringContext& context, const Instruction& split) {
   const Attribute* given = split.attributes().find("delimiter");
   const std::string delimiter = given ? std::get<std::string>(*given) : "";
-  int64_t most = split.attributes().integer("pieces"), splits = split.attributes().integer("splits", most);
+  int64_t max = split.attributes().integer("pieces"), splits = split.attributes().integer("splits", max);
   RuntimeCall call(context, split, "text_split");
   call.read(split.operand(0));
   call.constant(text_table({delimiter}).bytes, "delimiter");
@@ -180,7 +180,7 @@ void emit_split(LoweringContext& context, const Instruction& split) {
   call.elements(split.type(1));
   call.number(static_cast<int64_t>(delimiter.size()));
   call.number(splits);
-  call.number(most);
+  call.number(max);
   call.finish("firn_rt2_text_split");
 }
 
@@ -202,7 +202,7 @@ TextTable text_table(const Strings& strings) {
   return {Literal::of(DType::U32, {static_cast<int64_t>(places.size()) / 2, 2}, places), bytes};
 }
 
-void emit_text_constant(LoweringContext& context, const Instruction& constant, Place place) {
+void emit_text_constant(LoweringContext& context, const Instruction& constant, BufferSlice place) {
   const Strings& strings = constant.literal()->string_values();
   if (strings.empty()) return;
   TextTable table = text_table(strings);

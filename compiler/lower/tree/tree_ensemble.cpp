@@ -60,10 +60,10 @@ private:
     });
   }
 
-  // All trees, `together` at a time, those that are left one by one.
-  template <class Body> void each_tree(int64_t together, Body body) {
-    int64_t whole = trees_.trees() / together * together;
-    b_->loop(0, whole, together, [&](const IntExpr& tree) { body(tree, together); });
+  // All trees, `side_by_side` at a time, those that are left one by one.
+  template <class Body> void each_tree(int64_t side_by_side, Body body) {
+    int64_t whole = trees_.trees() / side_by_side * side_by_side;
+    b_->loop(0, whole, side_by_side, [&](const IntExpr& tree) { body(tree, side_by_side); });
     if (whole < trees_.trees())
       b_->loop(whole, trees_.trees(), 1, [&](const IntExpr& tree) { body(tree, 1); });
   }

@@ -1,0 +1,73 @@
+// Factors that sums of products with constants take in these.
+#include "compiler/passes/quantization/inverse_scales.h"
+
+#include "compiler/graph/producers.h"
+#include "compiler/passes/quantization/quantized_values.h"
+#include "compiler/passes/quantization/value_ranges.h"
+
+#include <cmath>
+
+namespace firn {
+namespace {
+
+constexpr int kMaxTerms = 8;
+
+// Whether a sum of products with constants can take one more factor in its constants, which f32 holds then.
+bool takes_factor(Value sum, double factor, int terms) {
+  const Instruction& def = *sum.def;
+  const ValueRanges by{std::abs(factor), std::abs(factor)};
+  if (is_constant_expression(sum)) {
+    auto found = value_ranges(sum);
+    return found && (*found * by).are_finite();
+  }
+  if (def.is(Opcode::Multiply))
+    for (int i : {1, 0})
+      if (is_constant_expression(def.operand(i))) {
+        auto found = value_ranges(def.operand(i));
+        return found && (*found * by).are_normal();
+      }
+  if (!def.is(Opcode::Add) || !has_one_use(sum) || terms > kMaxTerms) return false;
+  return takes_factor(def.operand(0), factor, 2 * terms) && takes_factor(def.operand(1), factor, 2 * terms);
+}
+
+Value times(GraphBuilder& builder, Value sum, double factor) {
+  Instruction& def = *sum.def;
+  bool is_constant = is_constant_expression(sum);
+  if (is_constant && def.is(Opcode::BroadcastInDim))
+    return make_broadcast(builder, times(builder, def.operand(0), factor), sum.type(),
+                          def.attributes().ints("dims"));
+  if (is_constant) return builder.op(Opcode::Multiply, {sum, builder.splat_like(sum, factor)});
+  if (def.is(Opcode::Add))
+    return builder.op(Opcode::Add,
+                      {times(builder, def.operand(0), factor), times(builder, def.operand(1), factor)});
+  int constant = is_constant_expression(def.operand(1)) ? 1 : 0;
+  return builder.op(Opcode::Multiply,
+                    {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
+}
+
+} // namespace
+
+// y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
+// decides between two steps where both are as near.
+Value multiply_by_inverse(Instruction& convert) {
+  // Of masked scores, among which are the least numbers of f32, too.
+  constexpr ScaleRange kAnyScale{0x1p-149, 0x1p128};
+  auto value = quantized(convert, kAnyScale);
+  if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};
+  Value y = value->y;
+  double inverse = 1 / value->by.scale;
+  // Attention divides by the root of its width before.
+  if (y.def->is(Opcode::Divide) && has_one_use(y))
+    if (auto divisor = splat_value(y.def->operand(1))) {
+      inverse /= *divisor;
+      y = y.def->operand(0);
+    }
+  if (!std::isnormal(static_cast<float>(inverse))) return {};
+  GraphBuilder builder(*convert.parent(), &convert);
+  Quantized scaled = *value;
+  scaled.y = takes_factor(y, inverse, 1) ? times(builder, y, inverse)
+                                         : builder.op(Opcode::Multiply, {y, builder.splat_like(y, inverse)});
+  return quantize_scaled(builder, scaled);
+}
+
+} // namespace firn

@@ -1,0 +1,65 @@
+// Which instructions serve which factors.
+#include "compiler/target/mac.h"
+
+namespace firn {
+
+std::string_view name_of(MacKind kind) {
+  switch (kind) {
+  case MacKind::Fma: return "fma";
+  case MacKind::Dot2: return "dot2";
+  case MacKind::Dot4: return "dot4";
+  case MacKind::Dot4Narrow: return "dot4_narrow";
+  case MacKind::TileMatrix: return "tile_matrix";
+  }
+  return "";
+}
+
+int k_group_of(MacKind kind) {
+  FIRN_CHECK(kind != MacKind::TileMatrix, "a group of a tile matrix is as wide as its factors make it");
+  return kind == MacKind::Dot2 ? 2 : kind == MacKind::Dot4 || kind == MacKind::Dot4Narrow ? 4 : 1;
+}
+
+MacFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
+  int own = lhs != rhs ? target.unlike_dot4_bits : target.like_dot4_bits,
+      other = lhs != rhs ? target.like_dot4_bits : target.unlike_dot4_bits;
+  if (own > 0) return {MacForm::Native, own, 1, 1};
+  if (other > 0) return {MacForm::Offset, other, 2, 2};
+  // On ARM without vectors one instruction sums a pair and adds it. On x86 an addition alone waits for a sum.
+  if (target.dot2_bits > 0)
+    return {MacForm::Pairs,
+            target.dot2_bits,
+            target.dot2_bits > 32 ? 4.0 : 2.0,
+            2,
+            /*constant_registers=*/0,
+            /*sum_latency=*/target.arch == Arch::X86_64 ? 1 : 0};
+  // Bytes are loaded a step at a time.
+  return {MacForm::PerStep, 32, 4, 2};
+}
+
+MacFacts narrow_dot4_facts(const TargetInfo& target) {
+  // Pairs of products, pairs of these by a factor of one, and the sum.
+  if (target.byte_pair_bits > 0) return {MacForm::Native, target.byte_pair_bits, 2.1, 1, 1, 1};
+  return dot4_facts(target, Factor::U8, Factor::S8);
+}
+
+MacFacts i16_dot2_facts(const TargetInfo& target) {
+  // What sums four bytes sums two of i16, too (vpdpwssd).
+  if (target.arch == Arch::X86_64 && target.unlike_dot4_bits > 0)
+    return {MacForm::Native, target.unlike_dot4_bits, 1, 1};
+  // Other x86 adds by a second instruction, for which it has more pipes than for products.
+  if (target.arch == Arch::X86_64) return {MacForm::Native, target.dot2_bits, 1.3, 1, 0, 1};
+  if (target.dot2_bits == 32) return {MacForm::Native, 32, 1, 1};
+  return {MacForm::PerStep, 32, 4, 2};
+}
+
+MacFacts bf16_dot2_facts(const TargetInfo& target) {
+  if (target.bf16_dot2_bits > 0) return {MacForm::Native, target.bf16_dot2_bits, 1, 1};
+  return {MacForm::PerStep, 32, target.has_fma ? 2.0 : 4.0, 2};
+}
+
+MacFacts fma_facts(const TargetInfo& target, bool is_float) {
+  bool is_one = is_float ? target.has_fma : target.vector_bits == 0 && target.arch != Arch::X86_64;
+  return {is_one ? MacForm::Native : MacForm::PerStep, 32, is_one ? 1.0 : 2.0, 1};
+}
+
+} // namespace firn
