@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/goals.h"
 #include "compiler/support/output_set.h"
 #include "compiler/target/target_info.h"
 
@@ -11,8 +12,6 @@
 #include <vector>
 
 namespace firn::codegen {
-
-enum class OptLevel : uint8_t { O0, O1, O2, O3, Os };
 
 // Code for one more CPU in the same object.
 struct VariantCode {

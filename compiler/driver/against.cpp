@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 constexpr uint32_t kSeeds = 4;
 
 CompileOptions at_own_precision(CompileOptions options) {
-  options.precision = Precision::F32;
-  options.weight_type = plan::WeightType::AsGiven;
-  options.math = lower::Math::Strict;
+  options.goals.precision = Precision::F32;
+  options.goals.weight_type = WeightType::AsGiven;
+  options.goals.math = Math::Strict;
   options.schedule_db.clear();
-  options.threads = 1;
+  options.goals.threads = 1;
   return options;
 }
 
@@ -134,7 +134,7 @@ std::string errors_json(const StatedErrors& errors) {
 } // namespace
 
 bool narrows(const CompileOptions& options) {
-  return options.precision != Precision::F32 || options.weight_type != plan::WeightType::AsGiven;
+  return options.goals.precision != Precision::F32 || options.goals.weight_type != WeightType::AsGiven;
 }
 
 Expected<StatedErrors> state_errors(const CompileOptions& options) {

@@ -90,8 +90,8 @@ Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
   }
   std::vector<LiteralRef> arguments = arguments_of(compilation_->module->main(), given);
   auto results = run_shared(arguments, nullptr);
-  for (size_t threads = compile.threads > 1 ? 2 : 0; results && threads > 0;
-       threads = next_count(threads, compile.threads))
+  for (size_t threads = compile.goals.threads > 1 ? 2 : 0; results && threads > 0;
+       threads = next_count(threads, compile.goals.threads))
     if (auto error = check_shared(arguments, *results, threads)) return *error;
   return results;
 }

@@ -5,8 +5,9 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/lower/lower.h"
+#include "compiler/plan/schedule.h"
 #include "compiler/support/diagnostic.h"
+#include "compiler/support/goals.h"
 #include "compiler/target/cpu_list.h"
 
 #include <functional>
@@ -23,10 +24,6 @@ enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manife
 // Whether the object holds constants as the kernels read them, or the model's own, from which the program
 // makes those before the first run.
 enum class Weights : uint8_t { Embed, Init };
-
-// The type that weights and activations are multiplied in; sums are f32
-// (passes/precision/multiply_in_bf16.cpp).
-enum class Precision : uint8_t { F32, BF16 };
 
 struct Compilation;
 
@@ -45,16 +42,8 @@ struct CompileOptions {
   // Values of dims that vary, by name, for which the object has code of their own.
   std::vector<std::map<std::string, int64_t>> specializations;
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
-  codegen::OptLevel opt_level = codegen::OptLevel::O3;
-  lower::Math math = lower::Math::Default;
-  Precision precision = Precision::F32;
-  plan::WeightType weight_type = plan::WeightType::AsGiven;
+  Goals goals;         // what the code has to be like
   Weights weights = Weights::Embed;
-  bool check_indices = false;                    // one out of range ends a run with a status
-  int64_t text_bytes = lower::kDefaultTextBytes; // for all strings that a run makes
-  bool no_winograd = false;                      // no convolution uses Winograd's algorithm
-  int threads = 1;         // that an executor has at most; 1: the object asks none for help
-  bool share_all = false;  // kernels that are too short to gain by it as well: for tests
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
   std::string dump_folder; // graph text after every changing pass
@@ -93,6 +82,9 @@ struct SpecializedProgram {
 
 // What a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
+  std::vector<NamedTarget> cpus;                   // the most able first
+  std::optional<plan::ScheduleDatabase> schedules; // of --schedule-db
+  std::vector<plan::KernelPlans> plans;            // of @main, by CPU
   onnx::ModelFacts facts;
   std::unique_ptr<Module> module;                   // after the passes
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros

@@ -5,7 +5,7 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
 #include "compiler/artifact/varying_dims.h"
-#include "compiler/driver/phase_timer.h"
+#include "compiler/driver/stages.h"
 #include "compiler/target/cpu_table.h"
 
 #include <algorithm>

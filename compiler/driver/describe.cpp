@@ -208,7 +208,7 @@ Result check_names(const CompileOptions& options, const Function& main,
   return {};
 }
 
-memory::ArenaOptions plan_options(const CompileOptions& options, const Module& module) {
+memory::ArenaOptions arena_options(const CompileOptions& options, const Module& module) {
   memory::ArenaOptions plan;
   plan.fixes_interface = options.cpus.size() > 1 || !options.specializations.empty();
   const Function& main = module.main();
@@ -251,7 +251,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.cpu = c.target.display_name();
   describe_cpus(c);
   describe_specializations(c);
-  d.threads = options.threads;
+  d.threads = options.goals.threads;
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = features_for(c, c.variants.size());
   d.flags = options.flags;
@@ -259,7 +259,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   if (!hash) return hash.error();
   d.content_hash = std::move(*hash);
   d.indices = !has_computed_indices(c.module->main().body()) ? artifact::Indices::None
-              : options.check_indices                        ? artifact::Indices::Checked
+              : options.goals.check_indices                  ? artifact::Indices::Checked
                                                              : artifact::Indices::Clamped;
   describe_kernels(c);
   const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
@@ -278,10 +278,11 @@ Result describe(const CompileOptions& options, Compilation& c) {
 
 codegen::CodegenOptions codegen_options(const CompileOptions& options, const Compilation& c) {
   artifact::SymbolNames symbols = artifact::symbol_names(c.description);
-  codegen::CodegenOptions result{c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
+  codegen::CodegenOptions result{c.target, options.goals.opt_level, symbols.run, symbols.weights,
+                                 symbols.prefix};
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
-  result.flushes_bf16 = options.precision == Precision::BF16 && options.math != lower::Math::Strict;
+  result.flushes_bf16 = options.goals.precision == Precision::BF16 && options.goals.math != Math::Strict;
   for (const Variant& variant : c.variants) result.variants.push_back({variant.cpu.target, &variant.program});
   for (const SpecializedProgram& specializations : c.specializations)
     result.specializations.push_back(

@@ -63,7 +63,7 @@ Result check_inputs(const Function& main) {
       std::vector<SymbolRef> symbols = dim.extent.symbols();
       taken =
           taken && !dim.counted && std::all_of(symbols.begin(), symbols.end(), [](const SymbolRef& symbol) {
-            return symbol->lower >= 0 && symbol->upper <= kernel::kLargestExtent;
+            return symbol->lower >= 0 && symbol->upper <= kLargestExtent;
           });
     }
     if (!taken)

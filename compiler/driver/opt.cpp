@@ -12,19 +12,13 @@ namespace firn::driver {
 
 namespace {
 
-// Sets what passes see of the target and the options; `target` outlives their run.
-template <class PassOptions>
-Result set_options(const OptOptions& options, TargetInfo& target, PassOptions& passes) {
-  if (!options.cpu.empty() || !options.triple.empty() || !options.features.empty()) {
-    auto found = find_target(options.triple, options.cpu, options.features);
-    if (!found) return found.error();
-    target = *found;
-    passes.target = &target;
-  }
-  passes.optimize_size = options.optimize_size;
-  passes.threads = options.threads;
-  passes.rewrite_limit = options.rewrite_limit;
-  return {};
+// The target of the options, if they name one.
+Expected<std::optional<TargetInfo>> target_of(const OptOptions& options) {
+  if (options.cpu.empty() && options.triple.empty() && options.features.empty())
+    return std::optional<TargetInfo>();
+  auto found = find_target(options.triple, options.cpu, options.features);
+  if (!found) return found.error();
+  return std::optional(*found);
 }
 
 Expected<std::string> opt_graph(const OptOptions& options, const std::string& text) {
@@ -33,10 +27,10 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
   Module& module = *graph->module;
   if (options.verify_only) return print_module(module);
 
-  PipelineRun run;
-  TargetInfo target;
-  if (Result set = set_options(options, target, run.options); !set) return set.error();
-  run.options.strict_math = options.strict_math;
+  auto target = target_of(options);
+  if (!target) return target.error();
+  PipelineRun run{PassOptions(options.goals, *target ? &**target : nullptr)};
+  run.options.rewrite_limit = options.rewrite_limit;
   std::string passes =
       options.passes == "default" ? default_pipeline(run.options.target != nullptr) : options.passes;
   if (Result done = run_passes(module, passes, run); !done) return done.error();
@@ -49,15 +43,16 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
 Expected<std::string> opt_kernels(const OptOptions& options, const std::string& text) {
   for (auto [name, is_given] : {std::pair{"--weights-in", !options.weights_in.empty()},
                                 {"--weights-out", !options.weights_out.empty()},
-                                {"--math", options.strict_math}})
+                                {"--math", options.goals.strict_math()}})
     if (is_given) return usage_error(std::string(name) + " goes with a graph in text form, not with kernels");
   auto program = parse_kernels(options.input, text);
   if (!program) return program.error();
   if (options.verify_only) return kernel::print_program(*program);
 
-  kernel::KernelPipelineRun run;
-  TargetInfo target;
-  if (Result set = set_options(options, target, run.options); !set) return set.error();
+  auto target = target_of(options);
+  if (!target) return target.error();
+  kernel::KernelPipelineRun run{kernel::KernelPassOptions(options.goals, *target ? &**target : nullptr)};
+  run.options.rewrite_limit = options.rewrite_limit;
   std::string passes = options.passes == "default"
                            ? kernel::default_kernel_pipeline(run.options.target != nullptr)
                            : options.passes;

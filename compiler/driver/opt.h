@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/support/diagnostic.h"
+#include "compiler/support/goals.h"
 
 #include <string>
 
@@ -13,8 +14,7 @@ struct OptOptions {
   std::string weights_in;            // graphs: side file with literals, optional
   std::string weights_out;           // graphs: where to write the result's literals, optional
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
-  bool optimize_size = false, strict_math = false;
-  int threads = 1; // that kernels are shared among at most
+  Goals goals;
   int rewrite_limit = -1;
   bool verify_only = false;
 };

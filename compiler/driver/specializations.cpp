@@ -45,8 +45,7 @@ Expected<std::map<const Symbol*, int64_t>> symbol_values(const Values& values, c
 
 } // namespace
 
-Result add_specializations(const CompileOptions& options, const lower::LoweringOptions& lowering,
-                           const std::vector<plan::KernelPlans>& plans, Compilation& c) {
+Result add_specializations(const CompileOptions& options, Compilation& c, Stages& stages) {
   for (const Values& values : options.specializations) {
     auto fixed = symbol_values(values, options, c);
     if (!fixed) return fixed.error();
@@ -56,15 +55,17 @@ Result add_specializations(const CompileOptions& options, const lower::LoweringO
         extents.emplace_back(i, found->second);
     if (extents.empty()) continue; // the program depends on none of them
     FixedDims dims(*c.module, *fixed);
-    for (size_t variant = 0; variant <= c.variants.size(); ++variant) {
-      const TargetInfo& target = c.target_of(variant);
-      std::string suffix = ".hot" + std::to_string(c.specializations.size());
-      auto own = plan_for(c, lowering, target, &plans[0], nullptr);
-      if (!own) return own.error();
-      auto further = lower_further(options, lowering, target, *own, suffix, c);
-      if (!further) return further.error();
+    for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {
+      auto plans = plan_for(options, c, cpu, &c.plans[0], nullptr);
+      if (!plans) return plans.error();
+      ProgramSource further = further_source(options, c, cpu);
+      ProgramSource source{further.module,   further.entry, *plans,
+                           further.lowering, further.arena, further.holder};
+      source.suffix = ".hot" + std::to_string(c.specializations.size());
+      auto made = make_program(source, stages);
+      if (!made) return made.error();
       c.specializations.push_back(
-          {to_text(values), variant, extents, std::move(further->program), further->own_weight_bytes});
+          {to_text(values), cpu, extents, std::move(made->program), made->own_weight_bytes});
     }
   }
   return {};

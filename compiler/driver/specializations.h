@@ -2,14 +2,12 @@
 // asked for, over the same weights, inputs, outputs and states, which a run with these values takes.
 #pragma once
 
-#include "compiler/driver/compile.h"
-#include "compiler/plan/kernel_plan.h"
+#include "compiler/driver/stages.h"
 
 namespace firn::driver {
 
-// Adds the programs of options.hot to the compilation, for each of its CPUs. `plans`: those of its module by
-// CPU. A usage error names a dim that has no values given, or a value that is none of them.
-Result add_specializations(const CompileOptions& options, const lower::LoweringOptions& lowering,
-                           const std::vector<plan::KernelPlans>& plans, Compilation& compilation);
+// Adds the programs of options.specializations to the compilation, for each of its CPUs. A usage error names a
+// dim that has no values given, or a value that is none of them.
+Result add_specializations(const CompileOptions& options, Compilation& compilation, Stages& stages);
 
 } // namespace firn::driver

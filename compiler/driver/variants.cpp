@@ -1,27 +1,12 @@
-// Programs of further CPUs.
+// Plans and programs of the CPUs.
 #include "compiler/driver/variants.h"
 
 #include "compiler/driver/describe.h"
 #include "compiler/driver/runs_here.h"
-#include "compiler/kernel/passes/pass.h"
-#include "compiler/memory/arena.h"
 #include "compiler/plan/cold_kernels.h"
-#include "compiler/plan/plan_module.h"
-
-#include <algorithm>
-#include <cctype>
+#include "compiler/plan/plan_function.h"
 
 namespace firn::driver {
-namespace {
-
-// Names of all programs' kernels are apart.
-void name_kernels(kernel::Program& program, std::string suffix) {
-  for (char& c : suffix)
-    if (c != '.' && !std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  for (auto& kernel : program.kernels) kernel->name += suffix;
-}
-
-} // namespace
 
 Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   if (!options.cpus.empty()) return find_targets(options.triple, options.cpus);
@@ -30,68 +15,47 @@ Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   return std::vector<NamedTarget>{{target->display_name(), *target}};
 }
 
-Expected<plan::KernelPlans> plan_for(const Compilation& c, const lower::LoweringOptions& lowering,
-                                     const TargetInfo& target, const plan::KernelPlans* packed_as,
+Expected<plan::KernelPlans> plan_for(const CompileOptions& options, const Compilation& c, size_t cpu,
+                                     const plan::KernelPlans* packed_as,
                                      std::vector<plan::Explanation>* explanations) {
-  return plan::plan_module(*c.module, {target, lowering.optimize_size, lowering.math == lower::Math::Strict,
-                                       lowering.winograd, lowering.schedules, explanations, lowering.threads,
-                                       packed_as});
+  const plan::ScheduleDatabase* schedules = c.schedules ? &*c.schedules : nullptr;
+  return plan::plan_function(c.module->main(),
+                             {c.cpus[cpu].target, options.goals, schedules, explanations, packed_as});
 }
 
-Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& c,
-                                                   const lower::LoweringOptions& lowering,
-                                                   const std::vector<NamedTarget>& cpus) {
-  std::vector<plan::KernelPlans> plans;
-  plans.reserve(cpus.size()); // others look at the first ones
-  for (const NamedTarget& cpu : cpus) {
-    bool is_first = plans.empty();
-    auto own = plan_for(c, lowering, cpu.target, is_first ? nullptr : plans.data(),
-                        is_first ? lowering.explanations : nullptr);
+Result plan_cpus(const CompileOptions& options, Compilation& c) {
+  c.plans.reserve(c.cpus.size()); // others look at the first ones
+  for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {
+    auto own =
+        plan_for(options, c, cpu, cpu > 0 ? &c.plans[0] : nullptr, cpu > 0 ? nullptr : &c.explanations);
     if (!own) return own.error();
-    plans.push_back(std::move(*own));
+    c.plans.push_back(std::move(*own));
   }
-  if (cpus.size() > 1) plan::share_cold_kernels(*c.module, cpus, plans, lowering.explanations);
-  return plans;
+  if (c.cpus.size() > 1) plan::share_cold_kernels(c.module->main(), c.cpus, c.plans, &c.explanations);
+  return {};
 }
 
-Expected<FurtherProgram> lower_further(const CompileOptions& options, const lower::LoweringOptions& lowering,
-                                       const TargetInfo& target, const plan::KernelPlans& plans,
-                                       std::string suffix, Compilation& c) {
-  lower::LoweringOptions own = lowering;
-  own.target = target;
-  own.explanations = nullptr;
-  own.plans = &plans;
-  auto program = lower::lower_module(*c.module, own);
-  if (!program) return program.error();
-  FurtherProgram further{std::move(*program)};
-  further.program.extents = c.program.extents; // whether or not it reads them all
-  kernel::KernelPipelineRun run;
-  run.options.target = &target;
-  run.options.baseline = lowering.baseline;
-  run.options.threads = options.threads;
-  run.options.share_all = options.share_all;
-  run.options.optimize_size = lowering.optimize_size;
-  if (options.threads > 1)
-    if (Result done = kernel::run_kernel_passes(further.program, kernel::kSharingPasses, run); !done)
-      return done.error();
-  further.own_weight_bytes = memory::share_constants(further.program, c.program);
-  memory::ArenaOptions places = plan_options(options, *c.module);
-  places.interface_of = &c.program;
-  memory::plan_arena(further.program, places);
-  if (Result valid = kernel::verify(further.program); !valid) return valid.error();
-  std::string passes = kernel::default_kernel_pipeline(/*for_target=*/true);
-  if (Result done = kernel::run_kernel_passes(further.program, passes, run); !done) return done.error();
-  name_kernels(further.program, std::move(suffix));
-  c.program.arena_bytes = std::max(c.program.arena_bytes, further.program.arena_bytes);
-  c.program.arena_lower_bound = std::max(c.program.arena_lower_bound, further.program.arena_lower_bound);
-  return further;
+ProgramSource main_source(const CompileOptions& options, const Compilation& c, size_t cpu) {
+  lower::LoweringOptions lowering{c.cpus[cpu].target, options.goals, &c.cpus.back().target,
+                                  &c.initial_states};
+  return {*c.module, c.module->main(), c.plans[cpu], lowering, arena_options(options, *c.module)};
 }
 
-Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
-                   const plan::KernelPlans& plans, Compilation& c) {
-  auto further = lower_further(options, lowering, cpu.target, plans, "." + cpu.name, c);
-  if (!further) return further.error();
-  c.variants.push_back({std::move(cpu), std::move(further->program), further->own_weight_bytes});
+ProgramSource further_source(const CompileOptions& options, Compilation& c, size_t cpu) {
+  ProgramSource source = main_source(options, c, cpu);
+  source.arena.interface_of = &c.program;
+  source.holder = &c.program;
+  return source;
+}
+
+Result add_variants(const CompileOptions& options, Compilation& c, Stages& stages) {
+  for (size_t cpu = 1; cpu < c.cpus.size(); ++cpu) {
+    ProgramSource source = further_source(options, c, cpu);
+    source.suffix = "." + c.cpus[cpu].name;
+    auto made = make_program(source, stages);
+    if (!made) return made.error();
+    c.variants.push_back({c.cpus[cpu], std::move(made->program), made->own_weight_bytes});
+  }
   return {};
 }
 

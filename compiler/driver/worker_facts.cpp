@@ -82,7 +82,7 @@ std::string machine_facts(const Compilation& c, const BenchOptions& options) {
   std::string path = std::filesystem::absolute(options.build_folder, error).string();
   return "constexpr std::int32_t kArchitecture = " + std::to_string(d.architecture) +
          ";\nconstexpr std::uint64_t kFeatures = " + std::to_string(features) +
-         "u;\nconstexpr int kThreads = " + std::to_string(options.compile.threads) +
+         "u;\nconstexpr int kThreads = " + std::to_string(options.compile.goals.threads) +
          ";\nconstexpr const char* kFolder = " + artifact::c_string(error ? options.build_folder : path) +
          ";\n";
 }

@@ -98,9 +98,6 @@ struct Op {
 // a status of include/firn/abi.h there, and the run ends with it after the step.
 enum class Space : uint8_t { Arena, Weights, Input, Output, State, Status, Scratch };
 
-// Of one extent at most: sums and products of a few and of loop variables never overflow a word.
-inline constexpr int64_t kLargestExtent = (int64_t{1} << 31) - 1;
-
 // A pointer parameter of a kernel, or a small array on its stack (Scratch).
 struct BufferParameter {
   std::string name;

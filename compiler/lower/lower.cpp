@@ -1,151 +1,18 @@
-// The walk over @main: inputs and outputs get their buffers, values their places, instructions their
+// The walk over an entry function: inputs and outputs get their buffers, values their places, instructions their
 // kernels.
 #include "compiler/lower/lower.h"
 
-#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/computed_indices.h"
-#include "compiler/graph/tree_ensemble.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
 #include "compiler/lower/text/text.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/views.h"
-#include "compiler/support/regex.h"
 
 #include <algorithm>
 
 namespace firn::lower {
 namespace {
-
-std::string describe(const Instruction& instruction) {
-  std::string text = std::string(opcode_name(instruction.opcode()));
-  if (instruction.is(Opcode::Composite)) text += " " + instruction.attributes().word("name");
-  if (instruction.is(Opcode::Fusion)) text += " " + instruction.attributes().word("kind", "");
-  return (instruction.location().empty() ? "instruction" : instruction.location()) + " (" + text + ")";
-}
-
-// Whether every dim is a number or an expression over bounded symbols, and all of a counted one are known.
-bool has_planned_extents(const Type& type, const std::vector<SymbolRef>& known) {
-  std::vector<int64_t> bounds;
-  for (const Dim& dim : type.dims) {
-    for (const SymbolRef& symbol : dim.extent.symbols())
-      if (symbol->lower < 0 || symbol->upper > kernel::kLargestExtent ||
-          (dim.counted && std::find(known.begin(), known.end(), symbol) == known.end()))
-        return false;
-    bounds.push_back(dim.extent.upper_bound());
-  }
-  return checked_num_elements(bounds).has_value();
-}
-
-bool may_be_negative(const Type& type) {
-  return std::any_of(type.dims.begin(), type.dims.end(),
-                     [](const Dim& dim) { return dim.extent.lower_bound() < 0; });
-}
-
-// Floats and integers of 64 bits are read and written; of others the frontend makes these.
-bool casts_text(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Convert)) return false;
-  DType from = instruction.operand(0).dtype(), to = instruction.type().dtype;
-  if (from == to) return true;
-  DType number = from == DType::String ? to : from;
-  return number == DType::F32 || number == DType::F64 || number == DType::I64 ||
-         (from == DType::U64 && to == DType::String);
-}
-
-// Strings are moved, chosen among, and what ops on text make of them.
-bool takes_strings(const Instruction& instruction) {
-  switch (op_info(instruction.opcode()).op_class) {
-  case OpClass::Control:
-  case OpClass::Text: return true;
-  case OpClass::Movement: return instruction.attributes().word("reduction", "none") == "none";
-  case OpClass::Shape: return !instruction.is(Opcode::NonZero);
-  case OpClass::Leaf: return instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant);
-  default:
-    return instruction.is(Opcode::Compare) || instruction.is(Opcode::Select) || casts_text(instruction);
-  }
-}
-
-// Whether legalise-narrow-types leaves instructions with operands or results of such a type: no code
-// computes in types of 8 bits and fewer but in integers of 8, and packed elements are converted alone.
-bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
-  if (dtype == DType::String) return takes_strings(instruction);
-  if (!is_sub_byte(dtype) && !is_small_float(dtype)) return true;
-  if (instruction.is(Opcode::Convert) || instruction.is(Opcode::BitcastConvert)) return true;
-  if (instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant)) return true;
-  bool has_region = instruction.is(Opcode::Fusion) || is_blocked_dot(instruction);
-  if (is_sub_byte(dtype)) return has_region && !is_result;
-  OpClass op_class = op_info(instruction.opcode()).op_class;
-  if (op_class == OpClass::Movement) return instruction.attributes().word("reduction", "none") == "none";
-  return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);
-}
-
-// Whether a constant of strings takes more bytes than offsets within them can say.
-bool is_too_long(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Constant) || instruction.type().dtype != DType::String) return false;
-  int64_t bytes = 0;
-  for (const std::string& each : instruction.literal()->string_values())
-    bytes += static_cast<int64_t>(each.size());
-  return bytes > kMaxTextBytes;
-}
-
-// Why a pattern has no table; empty: it has, or there is no pattern.
-std::string lacks_table(const Instruction& instruction) {
-  if (!instruction.is(Opcode::TextMatch)) return "";
-  auto regex = parse_regex(std::get<std::string>(*instruction.attributes().find("pattern")));
-  if (!regex) return regex.error().message;
-  auto table = make_regex_table(*regex);
-  return table ? "" : table.error().message;
-}
-
-// The symbol that the instruction counts, if it does.
-void add_count(const Instruction& instruction, std::vector<SymbolRef>& counts) {
-  if (!instruction.is(Opcode::NonZero)) return;
-  for (const SymbolRef& symbol : instruction.type().dims[1].extent.symbols()) counts.push_back(symbol);
-}
-
-// Only values whose shape is known when they are computed and whose elements machines know can be lowered.
-// `known`: the symbols known where the region begins.
-Result check_types(const Region& region, std::vector<SymbolRef> known) {
-  for (const auto& instruction : region.instructions()) {
-    add_count(*instruction, known);
-    for (Value operand : instruction->operands())
-      if (operand.type().is_tensor() && !takes_type(*instruction, operand.dtype(), /*is_result=*/false))
-        return unsupported_error(describe(*instruction) + ": no code can be made for operands of type " +
-                                 operand.type().to_string());
-    for (int i = 0; i < instruction->num_results(); ++i) {
-      const Type& type = instruction->type(i);
-      if (!type.is_tensor() || !takes_type(*instruction, type.dtype, /*is_result=*/true) ||
-          (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
-        return unsupported_error(describe(*instruction) + ": no code can be made for values of type " +
-                                 type.to_string());
-      if (!type.is_static() && !has_planned_extents(type, known))
-        return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
-                                 " depends on data, only a run knows it");
-      if (may_be_negative(type))
-        return unsupported_error(describe(*instruction) + ": a dim of " + type.to_string() +
-                                 " may be negative, by the bounds of its symbols");
-    }
-    if (std::string lack = lacks_table(*instruction); !lack.empty())
-      return unsupported_error(describe(*instruction) + ": the pattern cannot be compiled: " + lack);
-    if (is_too_long(*instruction))
-      return unsupported_error(describe(*instruction) + ": its strings take more than " +
-                               std::to_string(kMaxTextBytes) + " bytes");
-    if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
-    for (int i = 0; i < instruction->num_regions(); ++i)
-      if (Result result = check_types(instruction->region(i), known); !result) return result;
-  }
-  return {};
-}
-
-// The symbols that inputs decide.
-std::vector<SymbolRef> symbols_of_inputs(const Region& region) {
-  std::vector<SymbolRef> symbols;
-  for (const Instruction* parameter : region.parameters())
-    for (const Dim& dim : parameter->type().dims)
-      if (!dim.counted)
-        for (const SymbolRef& symbol : dim.extent.symbols()) symbols.push_back(symbol);
-  return symbols;
-}
 
 void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
   for (const auto& instruction : region.instructions()) {
@@ -154,6 +21,12 @@ void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
         for (const SymbolRef& symbol : dim.extent.symbols()) symbols.push_back(symbol);
     for (int i = 0; i < instruction->num_regions(); ++i) add_symbols(instruction->region(i), symbols);
   }
+}
+
+// The symbol that the instruction counts, if it does.
+void add_count(const Instruction& instruction, std::vector<SymbolRef>& counts) {
+  if (!instruction.is(Opcode::NonZero)) return;
+  for (const SymbolRef& symbol : instruction.type().dims[1].extent.symbols()) counts.push_back(symbol);
 }
 
 // Symbols that a run counts.
@@ -194,31 +67,17 @@ struct ResultCopy {
   BufferSlice to;
 };
 
-class ModuleLowering {
+class EntryLowering {
 public:
-  ModuleLowering(const Module& module, const LoweringOptions& options)
-      : module_(module), main_(module.main()), context_(program_, options) {
+  EntryLowering(const Module& module, const Function& entry, const plan::KernelPlans& plans,
+                const LoweringOptions& options)
+      : module_(module), entry_(entry), context_(program_, plans, options) {
     program_.name = module.name();
   }
 
   Expected<kernel::Program> run() {
-    const Region& body = main_.body();
-    if (Result result = check_types(body, symbols_of_inputs(body)); !result) return result.error();
-    for (size_t i = 0; i < body.parameters().size(); ++i)
-      if (main_.is_state(i) && body.parameter(static_cast<int>(i)).dtype() == DType::String)
-        return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
-                                 "': states of strings are not supported: a run's bytes end with it");
-      else if (main_.is_state(i) && !body.parameter(static_cast<int>(i)).type().is_static())
-        return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
-                                 "': dims of states that vary are not supported yet");
+    const Region& body = entry_.body();
     program_.extents = used_symbols(module_, body);
-    if (const plan::KernelPlans* given = context_.options().plans) {
-      context_.set_plans(*given);
-    } else {
-      auto plans = plan::plan_module(module_, context_.plan_options());
-      if (!plans) return plans.error();
-      context_.set_plans(std::move(*plans));
-    }
     place_views(context_, body);
     place_inputs();
     place_outputs();
@@ -245,12 +104,12 @@ private:
 
   // Inputs and states are numbered apart.
   void place_inputs() {
-    const Region& body = main_.body();
+    const Region& body = entry_.body();
     int inputs = 0, states = 0;
     for (size_t i = 0; i < body.parameters().size(); ++i) {
       Value parameter = body.parameter(static_cast<int>(i));
-      std::string name = name_at(main_.parameter_names, i, "input");
-      bool is_state = main_.is_state(i);
+      std::string name = name_at(entry_.parameter_names, i, "input");
+      bool is_state = entry_.is_state(i);
       kernel::Buffer buffer =
           is_state ? state_buffer(std::move(name), parameter.type(), states++)
                    : io_buffer(std::move(name), kernel::Space::Input, parameter.type(), inputs++);
@@ -273,12 +132,12 @@ private:
   }
 
   void place_outputs() {
-    const Region& body = main_.body();
+    const Region& body = entry_.body();
     int outputs = 0;
     for (size_t i = 0; i < body.results().size(); ++i) {
-      if (main_.updates_state(i)) continue;
+      if (entry_.updates_state(i)) continue;
       Value result = body.results()[i];
-      std::string name = name_at(main_.result_names, i, "output");
+      std::string name = name_at(entry_.result_names, i, "output");
       int buffer =
           program_.add_buffer(io_buffer(std::move(name), kernel::Space::Output, result.type(), outputs++));
       if (!claim_place(context_, result, body, {buffer, 0})) copies_.push_back({result, {buffer, 0}});
@@ -286,18 +145,18 @@ private:
   }
 
   void place_states() {
-    const Region& body = main_.body();
+    const Region& body = entry_.body();
     for (size_t i = 0; i < body.results().size(); ++i)
-      if (main_.updates_state(i) && body.results()[i].type().is_static())
-        place_rolling_window(context_, body.results()[i], body.parameter(main_.aliases[i]));
+      if (entry_.updates_state(i) && body.results()[i].type().is_static())
+        place_rolling_window(context_, body.results()[i], body.parameter(entry_.aliases[i]));
   }
 
   // Extents of outputs that only the run knows, for the caller.
   void store_counted_extents() {
     int output = 0;
-    for (size_t i = 0; i < main_.body().results().size(); ++i) {
-      if (main_.updates_state(i)) continue;
-      const std::vector<Dim>& dims = main_.body().results()[i].type().dims;
+    for (size_t i = 0; i < entry_.body().results().size(); ++i) {
+      if (entry_.updates_state(i)) continue;
+      const std::vector<Dim>& dims = entry_.body().results()[i].type().dims;
       for (size_t axis = 0; axis < dims.size(); ++axis)
         if (dims[axis].counted) store_extent(dims[axis].extent, output, static_cast<int>(axis));
       ++output;
@@ -322,17 +181,17 @@ private:
   // of the copies are needed is the memory planner's to say (memory/in_place.h). What one state hands to
   // another is saved first.
   void update_states() {
-    const Region& body = main_.body();
+    const Region& body = entry_.body();
     struct Update {
       BufferSlice from, to;
       const Type& type;
     };
     std::vector<Update> updates;
     for (size_t i = 0; i < body.results().size(); ++i) {
-      if (!main_.updates_state(i)) continue;
+      if (!entry_.updates_state(i)) continue;
       Value result = body.results()[i];
       Update update{
-          context_.place_of(result), {parameters_[static_cast<size_t>(main_.aliases[i])], 0}, result.type()};
+          context_.place_of(result), {parameters_[static_cast<size_t>(entry_.aliases[i])], 0}, result.type()};
       if (update.from == update.to) continue;
       if (program_.buffers[static_cast<size_t>(update.from.buffer)].space == kernel::Space::State) {
         int64_t bytes = static_cast<int64_t>(update.type.physical_byte_size());
@@ -346,7 +205,7 @@ private:
   }
 
   const Module& module_;
-  const Function& main_;
+  const Function& entry_;
   kernel::Program program_;
   LoweringContext context_;
   std::vector<int> parameters_; // buffers of inputs and states, in order
@@ -424,14 +283,12 @@ Result LoweringContext::lower_instruction(const Instruction& instruction) {
     return result;
   }
   if (has_members) return lower_instructions(instruction.region());
-  return unsupported_error(describe(instruction) + (plan::has_static_types(instruction)
-                                                        ? ": there is no kernel for this operation yet"
-                                                        : ": there is no kernel yet for this operation "
-                                                          "with dims that vary"));
+  FIRN_UNREACHABLE("plan::verify lets through an instruction without a plan");
 }
 
-Expected<kernel::Program> lower_module(const Module& module, const LoweringOptions& options) {
-  return ModuleLowering(module, options).run();
+Expected<kernel::Program> lower_module(const Module& module, const Function& entry,
+                                       const plan::KernelPlans& plans, const LoweringOptions& options) {
+  return EntryLowering(module, entry, plans, options).run();
 }
 
 } // namespace firn::lower

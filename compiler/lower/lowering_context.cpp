@@ -158,12 +158,6 @@ void LoweringContext::set_rolling(const Instruction& concatenate, const Instruct
   if (slice) read_in_place_.insert(slice);
 }
 
-plan::PlanOptions LoweringContext::plan_options() const {
-  return {options_.target,   options_.optimize_size, options_.math == Math::Strict,
-          options_.winograd, options_.schedules,     options_.explanations,
-          options_.threads};
-}
-
 std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {
   int64_t offset = 0;
   for (auto view = views_.find(key(value)); view != views_.end(); view = views_.find(key(value))) {
@@ -226,7 +220,7 @@ BufferSlice LoweringContext::place_text(const Instruction& constant) {
 
 BufferSlice LoweringContext::string_arena() {
   if (string_arena_ < 0) {
-    string_arena_ = add_scratch_buffer(8 + options_.text_bytes, "text");
+    string_arena_ = add_scratch_buffer(8 + options_.goals.text_bytes, "text");
     program_.buffers[static_cast<size_t>(string_arena_)].kept = true;
     with_steps(prologue_, [&] {
       KernelMaker maker(*this, "", "empty_text_room");
@@ -321,7 +315,8 @@ KernelMaker::KernelMaker(LoweringContext& context, const std::string& location, 
 
 KernelMaker::KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem)
     : KernelMaker(context, instruction.location(), std::move(stem)) {
-  if ((context.options().check_indices && has_computed_indices(instruction)) || is_checked_clamp(instruction))
+  if ((context.options().goals.check_indices && has_computed_indices(instruction)) ||
+      is_checked_clamp(instruction))
     builder_.set_status(parameter(context.status_place(), Scalar::I32, 1, /*written=*/true, "status"));
 }
 

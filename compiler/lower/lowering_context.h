@@ -7,7 +7,7 @@
 
 #include "compiler/kernel/builder.h"
 #include "compiler/lower/lower.h"
-#include "compiler/plan/plan_module.h"
+#include "compiler/plan/plan_function.h"
 
 #include <map>
 #include <set>
@@ -50,16 +50,15 @@ class FusedSpatialSum;
 class LoweringContext {
 public:
   using Steps = std::vector<kernel::Step>;
-  LoweringContext(kernel::Program& program, const LoweringOptions& options)
-      : program_(program), options_(options) {}
+  LoweringContext(kernel::Program& program, const plan::KernelPlans& plans, const LoweringOptions& options)
+      : program_(program), plans_(plans), options_(options) {}
 
   const LoweringOptions& options() const { return options_; }
   // The CPU for which the instruction at hand is computed.
   const TargetInfo& target() const { return is_for_baseline_ ? *options_.baseline : options_.target; }
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
-  void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
-  plan::PlanOptions plan_options() const;
+  plan::PlanOptions plan_options() const { return {options_.target, options_.goals}; }
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes() const { return plans_.model_weight_bytes; }
 
@@ -73,7 +72,7 @@ public:
                            std::string location, std::vector<IntExpr> extents = {});
   // A weights buffer packed from `literal`; `name` is the initializer's.
   int add_constant(const LiteralRef& literal, Packing packing, std::string name);
-  // The room for strings that a run makes (firn_rt2_text_room), of options().text_bytes.
+  // The room for strings that a run makes (firn_rt2_text_room), of options().goals.text_bytes.
   BufferSlice string_arena();
   // What runs before the program's first step.
   Steps take_prologue() { return std::move(prologue_); }
@@ -135,6 +134,7 @@ private:
 
   friend class KernelMaker;
   kernel::Program& program_;
+  const plan::KernelPlans& plans_;
   const LoweringOptions& options_;
   Steps* steps_ = nullptr;
   std::map<Key, std::pair<Value, int64_t>> views_;
@@ -142,7 +142,6 @@ private:
   std::set<const Instruction*> rolling_, read_in_place_;
   std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
-  plan::KernelPlans plans_;
   bool is_for_baseline_ = false;  // KernelPlans::is_for_baseline, of the instruction at hand
   std::vector<SymbolRef> counts_; // that steps bind
   int status_buffer_ = -1;

@@ -10,18 +10,16 @@
 namespace firn {
 
 struct PassOptions : RewriteLimit {
-  const TargetInfo* target = nullptr; // null: target-independent passes only
-  bool optimize_size = false;
-  bool strict_math = false;
-  bool bf16_products = false;                               // for multiply-in-bf16
-  plan::WeightType weight_type = plan::WeightType::AsGiven; // for compress-weights
-  // For plan-kernels.
-  plan::Winograd winograd = plan::Winograd::WithinBytes;
+  explicit PassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr)
+      : target(machine), goals(wanted) {}
+
+  const TargetInfo* target; // null: target-independent passes only
+  const Goals& goals;
+  // plan-kernels: plans that overrule the cost model, and the reasons for what was chosen.
   const plan::ScheduleDatabase* schedules = nullptr;
   std::vector<plan::Explanation>* explanations = nullptr;
-  int threads = 1;
-  int64_t fold_bytes_limit =
-      64 << 20; // constants larger than this are not made by folding unless inputs were as large
+  // Constants larger than this are not made by folding unless inputs were as large.
+  int64_t fold_bytes_limit = 64 << 20;
 };
 
 using PipelineRun = PassListRun<Module, PassOptions>;
@@ -30,7 +28,7 @@ using PipelineRun = PassListRun<Module, PassOptions>;
 // something.
 // An unknown name is a usage error; a broken module is Fault::Internal naming the pass.
 Result run_passes(Module& module, const std::string& names, PipelineRun& run);
-// What gives the computations of @prepare a form that lowering takes.
+// The passes that bring the computations of @prepare into the form that planning takes.
 inline constexpr const char* kPreparingPasses =
     "inline-composites,legalise-narrow-types,simplify-dots,form-fusions,eliminate-dead-code";
 // The list that `firn compile` runs, as such a string, for a target-independent or a compiling pipeline.

@@ -11,7 +11,7 @@
 // - Breaks: nothing; other passes do not read plans.
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/plan_module.h"
+#include "compiler/plan/plan_function.h"
 
 namespace firn {
 namespace {
@@ -34,9 +34,8 @@ bool write_plans(Region& region, const plan::KernelPlans& plans, const PassOptio
 
 bool plan_kernels(Module& module, const PassOptions& options) {
   if (!options.target || !has_main(module)) return false;
-  auto plans =
-      plan::plan_module(module, {*options.target, options.optimize_size, options.strict_math,
-                                 options.winograd, options.schedules, options.explanations, options.threads});
+  auto plans = plan::plan_function(module.main(),
+                                   {*options.target, options.goals, options.schedules, options.explanations});
   // Lowering says what is wrong with a plan that was written by hand.
   return plans && write_plans(module.main().body(), *plans, options);
 }

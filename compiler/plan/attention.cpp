@@ -92,8 +92,8 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   plan.packs_values = must_pack_values(a) || is_scattered(a, target);
   // Without fused operations all but small scores lose their last bits.
   plan.fused_exponents = target.has_fma;
-  plan.skips_hidden =
-      !options.optimize_size && is_skipping_profitable(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
+  plan.skips_hidden = !options.goals.optimize_size() &&
+                      is_skipping_profitable(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
   return plan;
 }
 

@@ -93,8 +93,8 @@ std::vector<const Instruction*> coldest(std::vector<Candidate> candidates, doubl
 
 class Choice {
 public:
-  Choice(const Module& module, std::span<const NamedTarget> cpus, std::span<const KernelPlans> plans)
-      : body_(module.main().body()), cpus_(cpus), plans_(plans) {}
+  Choice(const Function& function, std::span<const NamedTarget> cpus, std::span<const KernelPlans> plans)
+      : body_(function.body()), cpus_(cpus), plans_(plans) {}
 
   std::vector<const Instruction*> cold() const {
     double shortest = INFINITY; // of the code of one CPU, the fastest
@@ -123,9 +123,9 @@ private:
 
 } // namespace
 
-void share_cold_kernels(const Module& module, std::span<const NamedTarget> cpus, std::span<KernelPlans> plans,
-                        std::vector<Explanation>* explanations) {
-  for (const Instruction* instruction : Choice(module, cpus, plans).cold()) {
+void share_cold_kernels(const Function& function, std::span<const NamedTarget> cpus,
+                        std::span<KernelPlans> plans, std::vector<Explanation>* explanations) {
+  for (const Instruction* instruction : Choice(function, cpus, plans).cold()) {
     KernelPlan plan = *plans.back().find(*instruction);
     for (KernelPlans& own : plans) own.set_for_baseline(*instruction, plan);
     if (!explanations) continue;

@@ -93,7 +93,7 @@ public:
     }
     bool chooses_mac = plan.mac == MacInstruction{};
     if (chooses_mac) {
-      auto mac = choose_mac(*root_.op, target_, context_.options.strict_math);
+      auto mac = choose_mac(*root_.op, target_, context_.options.goals.strict_math());
       if (!mac) return "register tiles do not sum such products";
       // Steps are packed as the form has them.
       bool is_other = form() && form()->mac.k_group() != mac->k_group();
@@ -126,7 +126,7 @@ private:
   // The product in tile matrices, if it is the cost model's to choose.
   std::optional<MacInstruction> possible_matrices(const ContractionPlan& plan) const {
     if (!may_be_matrices_ || plan.unpacked) return std::nullopt;
-    return in_tile_matrices(plan.mac, target_, context_.options.strict_math);
+    return in_tile_matrices(plan.mac, target_, context_.options.goals.strict_math());
   }
 
   // Tile matrices in place of vectors where they take less time.
@@ -166,7 +166,7 @@ private:
   std::string check_matrices(const ContractionPlan& plan, const ContractionShape& shape,
                              const std::string& lacks) const {
     if (plan.mac.kind != MacKind::TileMatrix) return "";
-    if (!in_tile_matrices(plan.mac, target_, context_.options.strict_math))
+    if (!in_tile_matrices(plan.mac, target_, context_.options.goals.strict_math()))
       return "the CPU has no tile matrices for it, or strict numerics forbid them";
     return lacks.empty() ? check_tile_block(shape, plan.tiling.tile) : lacks;
   }
@@ -216,7 +216,7 @@ private:
     if (std::string wrong = choose_columns(plan, chooses, g); !wrong.empty()) return wrong;
     bool in_blocks = root_.op->is(Opcode::Composite),
          vector_constant = is_packable_constant(root_.operands[plan.swap_operands ? 0 : 1]);
-    g->shape.optimize_size = context_.options.optimize_size;
+    g->shape.optimize_size = context_.options.goals.optimize_size();
     bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
     if (std::string wrong = choose_bits(plan, chooses, *g); !wrong.empty()) return wrong;
     if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
@@ -232,10 +232,12 @@ private:
         (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
     if (plan.feature_map_copy != FeatureMapCopy::None) return "a dot's rows are read where they lie";
-    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
+    if (chooses && vector_constant)
+      choose_blocks(plan.tiling, *g, target_, context_.options.goals.threads, form());
     if (in_blocks && chooses && !form()) take_whole_blocks(plan.tiling);
     if (in_blocks && blocks() % plan.tiling.split_k != 0) return "a split of k takes whole blocks";
-    if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
+    if (chooses)
+      share_out(plan.tiling, g->shape, target_, context_.options.goals.threads, /*may_cut_rows=*/true);
     if (chooses) choose_accumulators(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
     std::string wrong = check_tiling(plan.tiling, g->shape);
@@ -378,7 +380,7 @@ private:
       return polyphase ? "it is no transposed convolution whose phases fill vectors" : "it has phases";
     auto g = computed.geometry(plan.mac, context_.by_rows);
     if (!g) return "register tiles do not cover it";
-    g->shape.optimize_size = context_.options.optimize_size;
+    g->shape.optimize_size = context_.options.goals.optimize_size();
     if (!context_.by_rows && is_packable_constant(computed.filter))
       g->shape.weight_bytes = context_.model_weight_bytes;
     if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
@@ -428,7 +430,7 @@ private:
     if (plan.swap_operands || plan.unpacked || plan.tiling.tile.whole_panels)
       return "a convolution's filters are packed columns, the last panel no wider than these";
     if (chooses && !context_.by_rows)
-      share_out(plan.tiling, g->shape, target_, context_.options.threads, !g->splits_rows());
+      share_out(plan.tiling, g->shape, target_, context_.options.goals.threads, !g->splits_rows());
     if (chooses) choose_accumulators(plan, g->shape);
     set_epilogue_unroll(plan.tiling);
     if (plan.tiling.split_m > 1 && context_.by_rows) return "members of a chain are cut with it";
@@ -491,7 +493,7 @@ std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
   if (root->op->is(Opcode::Convolution) && !context.by_rows) {
     const TargetInfo& target = context.options.target;
     auto planes = PlanarGeometry::of(*root->op, instruction.type(), target);
-    if (planes && planes->is_profitable() && !context.options.optimize_size)
+    if (planes && planes->is_profitable() && !context.options.goals.optimize_size())
       plan.algorithm = Algorithm::Planar;
     else if (PolyphaseConvolution::applies(*root->op, root->operands[1], target.lanes(32)))
       plan.algorithm = Algorithm::Polyphase;

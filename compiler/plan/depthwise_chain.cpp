@@ -46,8 +46,9 @@ struct MatrixMember {
 std::optional<MatrixMember> matrix_member(const Instruction* instruction, const PlanOptions& options) {
   if (!instruction) return std::nullopt;
   KernelRoot root = *find_contraction(*instruction);
-  auto vectors = choose_mac(*root.op, options.target, options.strict_math);
-  auto matrices = vectors ? in_tile_matrices(*vectors, options.target, options.strict_math) : std::nullopt;
+  auto vectors = choose_mac(*root.op, options.target, options.goals.strict_math());
+  auto matrices =
+      vectors ? in_tile_matrices(*vectors, options.target, options.goals.strict_math()) : std::nullopt;
   if (!matrices) return std::nullopt;
   auto geometry = [&](const MacInstruction& mac) {
     return ConvolutionGeometry::of(*root.op, instruction->type(), mac, /*by_rows=*/true,
@@ -55,7 +56,7 @@ std::optional<MatrixMember> matrix_member(const Instruction* instruction, const 
   };
   auto of_vectors = geometry(*vectors), of_matrices = geometry(*matrices);
   if (!of_vectors || !of_matrices || !lacks_for_matrices(*of_matrices).empty()) return std::nullopt;
-  of_vectors->shape.optimize_size = of_matrices->shape.optimize_size = options.optimize_size;
+  of_vectors->shape.optimize_size = of_matrices->shape.optimize_size = options.goals.optimize_size();
   return MatrixMember{instruction, of_matrices->shape,
                       choose_tiling(of_vectors->shape, options.target).cycles};
 }

@@ -206,9 +206,9 @@ std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOpt
   if (plan.code.lanes == 0) {
     plan.code.lanes = element_code(std::max(32, value_bits(composite.type().dtype)), target).lanes;
     plan.stores_exponentials = can_keep; // an exponential costs more than a store and a load
-    plan.fast_exp = plan.stores_exponentials && !options.strict_math && has_fast_exp(composite);
+    plan.fast_exp = plan.stores_exponentials && !options.goals.strict_math() && has_fast_exp(composite);
   }
-  if (plan.fast_exp && (options.strict_math || !plan.stores_exponentials || !has_fast_exp(composite)))
+  if (plan.fast_exp && (options.goals.strict_math() || !plan.stores_exponentials || !has_fast_exp(composite)))
     return "there are no terms of a softmax of f32 that are kept, or math is strict";
   if (plan.stores_exponentials && !can_keep)
     return "no reduction has exponentials of the result's type as terms";
@@ -234,7 +234,7 @@ bool is_profitable_by_rows(const Instruction& scan, int64_t lanes, const PlanOpt
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < dim; ++d) outer *= type.dim(d);
   for (int d = dim + 1; d < type.rank(); ++d) inner *= type.dim(d);
-  bool has_items = options.threads <= 1 || outer >= 2 * options.threads;
+  bool has_items = options.goals.threads <= 1 || outer >= 2 * options.goals.threads;
   return has_items && inner >= kFewVectors * lanes &&
          2 * static_cast<int64_t>(type.byte_size()) > options.target.l1_bytes;
 }

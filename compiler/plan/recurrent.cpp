@@ -81,8 +81,8 @@ class Sharing {
 public:
   // `concurrent`: layers that can run at the same time, each on a thread of its own.
   Sharing(const RecurrentLayer& layer, const PlanOptions& options, int concurrent)
-      : layer_(layer), target_(options.target), threads_(options.threads),
-        concurrent_(std::min(concurrent, options.threads)), batch_(layer.batch().upper_bound()),
+      : layer_(layer), target_(options.target), threads_(options.goals.threads),
+        concurrent_(std::min(concurrent, options.goals.threads)), batch_(layer.batch().upper_bound()),
         steps_(static_cast<double>(layer.steps().upper_bound())) {}
 
   void choose(RecurrentPlan& plan) const {
@@ -274,7 +274,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
     plan.vectors = vectors;
   }
   int64_t steps = layer.steps().upper_bound();
-  plan.rows = options.optimize_size ? 1 : max_rows(layer, plan.vectors, target);
+  plan.rows = options.goals.optimize_size() ? 1 : max_rows(layer, plan.vectors, target);
   plan.accumulators = hiding_accumulators(layer, plan, target);
   // Functions of several cells side by side would want more registers than there are.
   plan.rolled_cells = plan.rows * plan.vectors > 1;
@@ -283,8 +283,8 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
     plan.prefetch_distance = kPrefetchAheadBytes;
   // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
-  plan.alternate_direction = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
-  if (options.threads > 1 && !options.optimize_size)
+  plan.alternate_direction = steps > 2 && bytes > target.l1_bytes && !options.goals.optimize_size();
+  if (options.goals.threads > 1 && !options.goals.optimize_size())
     Sharing(layer, options, count_concurrent(composite)).choose(plan);
   return plan;
 }

@@ -60,7 +60,7 @@ ResamplePlan choose(const ResampledRows& resampled, const PlanOptions& options) 
   if (resampled.inner > 1 || lanes == 1) return {Form::Vectors, lanes};
   if (resampled.dims.back().indices->is_opaque()) return {Form::Gathers, lanes};
   RowShuffles shuffles = RowShuffles::of(resampled, lanes);
-  bool is_short = shuffles.unrolled() <= (options.optimize_size ? kMaxSmall : kMaxUnrolled);
+  bool is_short = shuffles.unrolled() <= (options.goals.optimize_size() ? kMaxSmall : kMaxUnrolled);
   return {shuffles.are_near(lanes) && is_short ? Form::Shuffles : Form::Gathers, lanes};
 }
 

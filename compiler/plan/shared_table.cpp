@@ -67,11 +67,11 @@ int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction
   int64_t columns = int64_t{tile.panel_vectors()} * tile.lanes, n = gathers[0]->operand(0).dim(0);
   // Of few rows, a panel with its zeros may be more than the table and whole vectors of it.
   if (rounded_up(n, columns) >= n + rounded_up(n, tile.lanes)) return 0;
-  if (options.optimize_size) return columns;
+  if (options.goals.optimize_size()) return columns;
   // Parts of the reduction are packed apart.
   if (plan->tiling.split_k > 1) return 0;
   // Threads that share the products may leave the gathers to one of them.
-  double reads = cycles_of_gathers(gathers, options.target, weight_bytes) * options.threads;
+  double reads = cycles_of_gathers(gathers, options.target, weight_bytes) * options.goals.threads;
   bool is_little = reads <= kMaxOfRun * cycles_of_products(*dot.parent(), options.target, weight_bytes);
   return is_little ? columns : 0;
 }

@@ -17,7 +17,7 @@ constexpr int64_t kMaxBlock = 256;
 TreesPlan choose(const Instruction& composite, const PlanOptions& options) {
   TreesPlan plan;
   const Type& x = composite.operand(0).type();
-  int64_t walks = options.optimize_size ? 1 : kWalks, max = x.at_bound().dims[0].value();
+  int64_t walks = options.goals.optimize_size() ? 1 : kWalks, max = x.at_bound().dims[0].value();
   plan.rows = 1;
   while (plan.rows * 2 <= std::min(walks, max)) plan.rows *= 2;
   plan.trees = walks / plan.rows;

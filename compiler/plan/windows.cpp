@@ -186,7 +186,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   bool fits = taps + min + spare <= registers;
   bool rolled = is_rolled(instruction.type(), window);
   int64_t max = registers - spare - (fits ? taps : rolled ? channels : std::min(line, registers / 2));
-  plan.tiling = options.optimize_size
+  plan.tiling = options.goals.optimize_size()
                     ? cut(instruction.type(), window, kSmallCodePixels, taps, 0)
                     : cut(instruction.type(), window, std::clamp<int64_t>(max, min, kMaxPixels), taps,
                           kMaxUnrolledFmas / (products == 0 ? 1 : 2));
@@ -213,11 +213,11 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
   const TargetInfo& target = options.target;
   if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.lanes(32)))
     return std::nullopt;
-  int64_t max = options.optimize_size
+  int64_t max = options.goals.optimize_size()
                     ? 1
                     : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
-  return PoolingPlan{
-      cut(instruction.type(), window, max, size_of(window), options.optimize_size ? 0 : kMaxUnrolledSteps)};
+  return PoolingPlan{cut(instruction.type(), window, max, size_of(window),
+                         options.goals.optimize_size() ? 0 : kMaxUnrolledSteps)};
 }
 
 std::string complete(RowPoolingPlan& plan, const Instruction& instruction, const PlanOptions& options) {

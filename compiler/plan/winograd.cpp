@@ -431,13 +431,13 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
   if (!root || !root->op->is(Opcode::Convolution) || context.by_rows)
     return "this is no convolution in a kernel of its own";
   auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
-  if (context.options.strict_math && accumulates_in_f32(root->op->type().dtype))
+  if (context.options.goals.strict_math() && accumulates_in_f32(root->op->type().dtype))
     return "strict math has no Winograd's algorithm";
   if (!is_packable_constant(computed.filter)) return "the filters are not known";
   const auto* form = context.packed_as ? std::get_if<WinogradPlan>(context.packed_as) : nullptr;
   auto geometry =
       winograd_geometry(plan, computed, target, context.model_weight_bytes,
-                        form ? form->tile.panel_vectors() : 0, form ? context.options.threads : 1);
+                        form ? form->tile.panel_vectors() : 0, form ? context.options.goals.threads : 1);
   if (!geometry)
     return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
            "or 5 taps; or bytes that come as i16, and 3 taps";

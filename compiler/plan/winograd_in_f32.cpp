@@ -52,8 +52,8 @@ std::optional<WinogradCandidate> candidate_of(const Instruction& convolution, co
 std::set<const Instruction*> faster_by_winograd(const Region& region, const PlanOptions& options) {
   const TargetInfo& target = options.target;
   std::set<const Instruction*> faster;
-  if (options.winograd == Winograd::Off || options.optimize_size || options.strict_math ||
-      target.bf16_dot2_bits == 0 || target.has_tile_matrices)
+  if (options.goals.winograd == Winograd::Off || options.goals.optimize_size() ||
+      options.goals.strict_math() || target.bf16_dot2_bits == 0 || target.has_tile_matrices)
     return faster;
   int64_t weight_bytes = constant_bytes(region) / 2;
   double network_cycles = 0;

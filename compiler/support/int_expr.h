@@ -20,6 +20,9 @@ struct Symbol {
 };
 using SymbolRef = std::shared_ptr<const Symbol>;
 
+// The largest extent that a dim may have: sums and products of a few, and of loop variables, never overflow.
+inline constexpr int64_t kLargestExtent = (int64_t{1} << 31) - 1;
+
 class IntExpr;
 
 // The factors of a term: a symbol, or an operation that does not distribute over sums.

@@ -42,10 +42,10 @@ template <class Unit, class Options> struct PassLevel {
 
 // One run of a list. Options derive from RewriteLimit.
 template <class Unit, class Options> struct PassListRun {
-  Options options;
+  Options options = Options();
   // Called after every pass with its name, and whether it changed the unit: dumps hang here.
-  std::function<void(const std::string& name, bool changed, const Unit& unit)> after_pass;
-  std::vector<PassTiming> timings;
+  std::function<void(const std::string& name, bool changed, const Unit& unit)> after_pass = {};
+  std::vector<PassTiming> timings = {};
   // Compares the printed unit around every pass that reports no change: a check for tests.
   bool check_reports = false;
 };

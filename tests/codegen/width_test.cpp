@@ -252,8 +252,7 @@ bool agrees(Scalar to, Number got, Number want) {
 }
 
 // Runs all cases in vectors of `lanes`, as the kernels of one program.
-void check_width(const TargetInfo& target, codegen::OptLevel level, const std::vector<Case>& cases,
-                 int lanes) {
+void check_width(const TargetInfo& target, firn::OptLevel level, const std::vector<Case>& cases, int lanes) {
   constexpr Scalar types[] = {Scalar::I8,  Scalar::I16,  Scalar::I32, Scalar::I64,
                               Scalar::F16, Scalar::BF16, Scalar::F32, Scalar::F64};
   Program program;
@@ -341,15 +340,15 @@ TEST_CASE("vectors of odd widths convert and compute as scalars do", "[ops]") {
   std::vector<Case> cases = casts(all_floats, {Scalar::I16, Scalar::I64}), arithmetic = half_arithmetic();
   cases.insert(cases.end(), arithmetic.begin(), arithmetic.end());
   for (const TargetInfo& target : {target_of("x86_64-linux-gnu", "x86-64"), host_target()})
-    for (int lanes : {3, 11}) check_width(target, codegen::OptLevel::O2, cases, lanes);
+    for (int lanes : {3, 11}) check_width(target, firn::OptLevel::O2, cases, lanes);
 }
 
 TEST_CASE("vectors of every width convert and compute as scalars do", "[.][widths]") {
   std::vector<Case> cases = casts(all_floats, all_integers), arithmetic = half_arithmetic();
   cases.insert(cases.end(), arithmetic.begin(), arithmetic.end());
   for (const TargetInfo& target : native_targets())
-    for (codegen::OptLevel level :
-         {codegen::OptLevel::O0, codegen::OptLevel::O1, codegen::OptLevel::O2, codegen::OptLevel::O3})
+    for (firn::OptLevel level :
+         {firn::OptLevel::O0, firn::OptLevel::O1, firn::OptLevel::O2, firn::OptLevel::O3})
       for (int lanes = 1; lanes <= 33; ++lanes) check_width(target, level, cases, lanes);
 }
 

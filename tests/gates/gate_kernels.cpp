@@ -7,6 +7,7 @@
 #include "compiler/lower/contraction/contraction.h"
 #include "compiler/memory/arena.h"
 #include "tests/codegen/model_object.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -226,7 +227,7 @@ static std::string place_and_emit(kernel::Program& program, const TargetInfo& ta
 std::string assembly_of(const std::string& text, const TargetInfo& target) {
   auto module = parse_module("gate.hlo", text);
   if (!module) FAIL(module.error().message);
-  auto program = lower::lower_module(**module, {.target = target});
+  auto program = firn::test::plan_and_lower(**module, {target});
   if (!program) FAIL(program.error().message);
   return place_and_emit(*program, target);
 }
@@ -234,14 +235,14 @@ std::string assembly_of(const std::string& text, const TargetInfo& target) {
 GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, const std::string& schedule) {
   TargetInfo target = target_of("x86_64-linux-gnu", cpu);
   auto module = kernel.module(target.channel_block());
-  lower::LoweringOptions options;
+  firn::test::LoweringSetup options;
   options.target = target;
-  options.winograd = lower::Winograd::All;
+  options.goals.winograd = firn::Winograd::All;
   std::vector<plan::Explanation> explanations;
   options.explanations = &explanations;
   std::optional<plan::ScheduleDatabase> database;
   if (!schedule.empty()) { // the signature is what lowering says it is
-    REQUIRE(lower::lower_module(*module, options));
+    REQUIRE(firn::test::plan_and_lower(*module, options));
     const plan::Explanation* own = find_contraction(explanations);
     REQUIRE(own);
     auto parsed = plan::ScheduleDatabase::parse("schedule", own->signature + " => " + schedule + "\n");
@@ -250,7 +251,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
     options.schedules = &*database;
     explanations.clear();
   }
-  auto program = lower::lower_module(*module, options);
+  auto program = firn::test::plan_and_lower(*module, options);
   if (!program) FAIL(program.error().message);
   std::string assembly = place_and_emit(*program, target);
   auto busiest = std::max_element(program->kernels.begin(), program->kernels.end(),

@@ -8,6 +8,7 @@
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -259,8 +260,8 @@ const std::vector<GateNetwork>& gate_networks() {
       {"transformer's step", [] { return transformer(1); }},
       {"recurrent", [] { return recurrent(8); }},
       {"recurrent's step", [] { return recurrent(1); }},
-      {"step over weights of 4 bits", few_rows, plan::WeightType::I4},
-      {"step over weights of 8 bits", few_rows, plan::WeightType::I8},
+      {"step over weights of 4 bits", few_rows, firn::WeightType::I4},
+      {"step over weights of 8 bits", few_rows, firn::WeightType::I8},
   };
   return networks;
 }
@@ -268,21 +269,15 @@ const std::vector<GateNetwork>& gate_networks() {
 std::string compile_network(const GateNetwork& network, const std::string& cpu) {
   TargetInfo target = target_of("x86_64-linux-gnu", cpu);
   auto module = network.module();
-  PipelineRun run;
-  run.options.target = &target;
-  run.options.winograd = lower::Winograd::All;
-  run.options.weight_type = network.weight_type;
+  Goals goals{.weight_type = network.weight_type, .winograd = Winograd::All};
+  PipelineRun run{PassOptions(goals, &target)};
   if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
-  lower::LoweringOptions options;
-  options.target = target;
-  options.winograd = lower::Winograd::All;
-  auto program = lower::lower_module(*module, options);
+  auto program = firn::test::plan_and_lower(*module, {target, {.winograd = Winograd::All}});
   if (!program) FAIL(program.error().message);
   memory::place_constants(*program);
   memory::plan_arena(*program);
-  kernel::KernelPipelineRun kernels;
-  kernels.options.target = &target;
+  kernel::KernelPipelineRun kernels{kernel::KernelPassOptions(kDefaultGoals, &target)};
   if (Result done =
           run_kernel_passes(*program, kernel::default_kernel_pipeline(/*for_target=*/true), kernels);
       !done)

@@ -14,7 +14,7 @@ namespace firn::test {
 struct GateNetwork {
   std::string name;
   std::function<std::unique_ptr<Module>()> module; // as a frontend makes it, before all passes
-  plan::WeightType weight_type = plan::WeightType::AsGiven;
+  firn::WeightType weight_type = firn::WeightType::AsGiven;
 };
 
 const std::vector<GateNetwork>& gate_networks();

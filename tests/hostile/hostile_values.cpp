@@ -87,7 +87,7 @@ Verdict run_hostile(driver::ObjectRunner& runner, GuardedHeap& memory, const Lit
 
 struct Build {
   const char* cpu;
-  codegen::OptLevel opt_level;
+  firn::OptLevel opt_level;
   bool check_indices, guard_before;
 };
 
@@ -95,8 +95,8 @@ Verdict check_folder(const std::string& folder, const Build& build) {
   driver::CompileOptions options;
   options.model = folder + "/model.onnx";
   options.cpu = build.cpu;
-  options.opt_level = build.opt_level;
-  options.check_indices = build.check_indices;
+  options.goals.opt_level = build.opt_level;
+  options.goals.check_indices = build.check_indices;
   auto facts = onnx::inspect_onnx(options.model);
   if (!facts) return {};
   auto inputs = onnx::read_stored_inputs(folder + "/test_data_set_0", *facts);
@@ -129,8 +129,8 @@ int check_all(const std::vector<std::string>& folders, size_t jobs) {
   std::vector<std::string> cases;
   for (const std::string& folder : folders) find_cases(folder, cases);
   std::sort(cases.begin(), cases.end());
-  static constexpr Build builds[] = {{"", codegen::OptLevel::O2, false, false},
-                                     {"native", codegen::OptLevel::O3, true, true}};
+  static constexpr Build builds[] = {{"", firn::OptLevel::O2, false, false},
+                                     {"native", firn::OptLevel::O3, true, true}};
   int failures = 0;
   std::deque<std::pair<std::string, CheckProcess>> running;
   auto finish = [&] {

@@ -65,9 +65,7 @@ struct Chain {
   void plan(const char* cpu = "sapphirerapids") {
     auto target = find_target("x86_64-linux-gnu", cpu, "");
     REQUIRE(target);
-    KernelPassOptions options;
-    options.target = &*target;
-    prefetch_weights(program, options);
+    prefetch_weights(program, KernelPassOptions(kDefaultGoals, &*target));
     INFO(print_program(program));
     REQUIRE(verify(program));
   }

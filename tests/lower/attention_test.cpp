@@ -3,6 +3,7 @@
 #include "tests/codegen/model_object.h"
 #include "tests/lower/attention_text.h"
 #include "tests/lower/epilogue_text.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -195,14 +196,14 @@ TEST_CASE("the plan says whether products with hidden keys are left out", "[lowe
 TEST_CASE("hidden keys end between the rounds of products without vectors", "[lower][attention]") {
   // A scalar machine with fused multiply-adds: four keys per round.
   Sizes z{1, 2, 33, 33, 8, 8};
-  firn::lower::LoweringOptions options;
+  firn::test::LoweringSetup options;
   options.target = target_of("riscv64-linux-gnu", "");
   REQUIRE(options.target.has_fma);
   REQUIRE(options.target.lanes(32) == 1);
   auto module =
       firn::parse_module("m.hlo", module_text(z, constant_mask(z, "-1e9", [](int r) { return r; })));
   REQUIRE(module);
-  auto program = firn::lower::lower_module(**module, options);
+  auto program = firn::test::plan_and_lower(**module, options);
   REQUIRE(program);
   std::string text = firn::kernel::print_program(*program);
   CHECK(text.find("= index (4*min(8, ") != std::string::npos);

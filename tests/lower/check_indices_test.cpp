@@ -4,6 +4,7 @@
 #include "include/firn/abi.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -23,7 +24,7 @@ public:
     if (!module) FAIL(module.error().message);
     TargetInfo target = host_target();
     auto program =
-        lower::lower_module(**module, {.target = target, .threads = threads, .check_indices = checks});
+        firn::test::plan_and_lower(**module, {target, {.threads = threads, .check_indices = checks}});
     if (!program) FAIL(program.error().message);
     memory::place_constants(*program);
     memory::plan_arena(*program);

@@ -2,6 +2,7 @@
 #include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
 #include "tests/lower/lowered_program.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -65,12 +66,12 @@ struct Network {
 std::vector<Explanation> explain(const Network& network, Winograd winograd = Winograd::WithinBytes,
                                  const ScheduleDatabase* schedules = nullptr) {
   std::vector<Explanation> explanations;
-  lower::LoweringOptions options;
+  firn::test::LoweringSetup options;
   options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
-  options.winograd = winograd;
+  options.goals.winograd = winograd;
   options.schedules = schedules;
   options.explanations = &explanations;
-  auto program = lower_module(*network.module(), options);
+  auto program = firn::test::plan_and_lower(*network.module(), options);
   if (!program) FAIL(program.error().message);
   std::erase_if(explanations, [](const Explanation& e) { return e.candidates.empty(); });
   REQUIRE(explanations.size() >= network.layers.size());

@@ -1,6 +1,6 @@
 // Of several CPUs: instructions that take little time have the code of the least able one, in all programs.
 #include "compiler/plan/cold_kernels.h"
-#include "compiler/plan/plan_module.h"
+#include "compiler/plan/plan_function.h"
 #include "tests/lower/lowered_program.h"
 
 #include "compiler/kernel/kir_text.h"
@@ -37,17 +37,15 @@ Programs lower_for(const std::string& text, const std::vector<std::string>& cpus
     plan::PlanOptions options{cpu.target};
     options.packed_as = plans.empty() ? nullptr : plans.data();
     options.explanations = plans.empty() ? &explanations : nullptr;
-    auto own = plan::plan_module(**module, options);
+    auto own = plan::plan_function((*module)->main(), options);
     REQUIRE(own);
     plans.push_back(std::move(*own));
   }
-  plan::share_cold_kernels(**module, *targets, plans, &explanations);
+  plan::share_cold_kernels((*module)->main(), *targets, plans, &explanations);
   Programs result;
   for (size_t i = 0; i < targets->size(); ++i) {
-    lower::LoweringOptions options{.target = (*targets)[i].target};
-    options.plans = &plans[i];
-    options.baseline = &targets->back().target;
-    auto program = lower::lower_module(**module, options);
+    lower::LoweringOptions options{(*targets)[i].target, kDefaultGoals, &targets->back().target};
+    auto program = lower::lower_module(**module, (*module)->main(), plans[i], options);
     REQUIRE(program);
     REQUIRE(kernel::verify(*program));
     if (i == 0) result.kernels = program->kernels.size();
@@ -103,7 +101,7 @@ TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[low
     REQUIRE(database);
     plan::PlanOptions options{*target};
     options.schedules = &*database;
-    auto plans = plan::plan_module(**module, options);
+    auto plans = plan::plan_function((*module)->main(), options);
     REQUIRE(plans);
     for (const auto& instruction : (*module)->main().body().instructions())
       if (const auto* elements = plans->find<plan::ElementsPlan>(*instruction)) {

@@ -312,7 +312,7 @@ void expect_inside(unsigned from, unsigned to) {
       LoweredOptions options{.tolerance = drawn.tolerance, .ranges = drawn.ranges, .cpus = {cpu}};
       options.placement = number / cpus.size() % 2 ? Placement::AtStart : Placement::AtEnd;
       options.optimize_size = random() % 6 == 0;
-      if (random() % 6 == 0) options.math = lower::Math::Strict;
+      if (random() % 6 == 0) options.math = firn::Math::Strict;
       expect_lowered_module(drawn.text, options);
     }
     INFO("family " << &family - kFamilies << " (" << family.algorithm << ")");

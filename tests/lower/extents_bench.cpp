@@ -73,7 +73,7 @@ std::string image_text(const std::string& n) {
 class Runner {
 public:
   Runner(const std::string& text, const std::string& cpu, std::vector<size_t> extents)
-      : program_(lower_text(text, cpu, lower::Winograd::Off)),
+      : program_(lower_text(text, cpu, firn::Winograd::Off)),
         object_(program_, options_for(target_of("", cpu))),
         arena_(static_cast<size_t>(program_.arena_bytes) / 4 + 16), extents_(std::move(extents)) {
     std::mt19937 random(1);

@@ -5,9 +5,9 @@
 #include "compiler/graph/verify.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/arena.h"
-#include "compiler/plan/plan_module.h"
 #include "tests/codegen/model_object.h"
 #include "tests/codegen/tile_interpreter.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -80,20 +80,18 @@ void compare(const Literal& actual, const Literal& expected, double tolerance) {
   }
 }
 
-kernel::Program lower(const Module& module, const lower::LoweringOptions& options) {
-  auto program = lower::lower_module(module, options);
+kernel::Program lower(const Module& module, const LoweringSetup& setup) {
+  auto program = plan_and_lower(module, setup);
   if (!program) FAIL(program.error().message);
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
-  if (options.threads > 1) {
-    kernel::KernelPassOptions sharing;
-    sharing.target = &options.target;
-    sharing.threads = options.threads;
-    sharing.share_all = true;
-    kernel::share_kernels(*program, sharing);
+  if (setup.goals.threads > 1) {
+    Goals goals = setup.goals;
+    goals.share_all = true;
+    kernel::share_kernels(*program, kernel::KernelPassOptions(goals, &setup.target));
   }
   memory::plan_arena(*program);
-  kernel::merge_equal_kernels(*program, {});
+  kernel::merge_equal_kernels(*program, kernel::KernelPassOptions());
   memory::place_constants(*program);
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
@@ -102,12 +100,12 @@ kernel::Program lower(const Module& module, const lower::LoweringOptions& option
 
 } // namespace
 
-kernel::Program lower_text(const std::string& text, const std::string& cpu, lower::Winograd winograd) {
-  return lower(*parse(text), {.target = target_of("", cpu), .winograd = winograd});
+kernel::Program lower_text(const std::string& text, const std::string& cpu, firn::Winograd winograd) {
+  return lower(*parse(text), {target_of("", cpu), {.winograd = winograd}});
 }
 
 kernel::Program lower_program(const Module& module, const std::string& cpu) {
-  return lower(module, {.target = target_of("", cpu), .winograd = lower::Winograd::All});
+  return lower(module, {target_of("", cpu), {.winograd = Winograd::All}});
 }
 
 void expect_lowered_module(const std::string& text, const LoweredOptions& options) {
@@ -116,19 +114,25 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 
 namespace {
 
+Goals goals_of(const LoweredOptions& options) {
+  return {.opt_level = options.optimize_size ? OptLevel::Os : OptLevel::O3,
+          .math = options.math,
+          .winograd = Winograd::All,
+          .threads = options.threads};
+}
+
 // `packed_as`: plans for a wider CPU, whose packed constants these are to read.
 plan::KernelPlans plans_for(const Module& module, const TargetInfo& target, const LoweredOptions& options,
                             const plan::KernelPlans* packed_as = nullptr) {
-  auto plans =
-      plan::plan_module(module, {target, options.optimize_size, options.math == lower::Math::Strict,
-                                 lower::Winograd::All, nullptr, nullptr, options.threads, packed_as});
+  Goals goals = goals_of(options);
+  auto plans = plan::plan_function(module.main(), {target, goals, nullptr, nullptr, packed_as});
   if (!plans) FAIL(plans.error().message);
   return std::move(*plans);
 }
 
 codegen::CodegenOptions code_options(const TargetInfo& target, bool optimize_size) {
   codegen::CodegenOptions options = options_for(target);
-  if (optimize_size) options.opt_level = codegen::OptLevel::Os;
+  if (optimize_size) options.opt_level = firn::OptLevel::Os;
   return options;
 }
 
@@ -283,12 +287,9 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
     bool is_emulated = target.arch != Arch::X86_64;
     if (!is_emulated && lacking_here(target)) continue;
     if (is_emulated && (!options.extents.empty() || !EmulatedObject::available(target))) continue;
-    kernel::Program program = lower(module, {.target = target,
-                                             .optimize_size = options.optimize_size,
-                                             .math = options.math,
-                                             .winograd = lower::Winograd::All,
-                                             .threads = options.threads,
-                                             .plans = plans ? &*plans : nullptr});
+    LoweringSetup setup{target, goals_of(options)};
+    setup.plans = plans ? &*plans : nullptr;
+    kernel::Program program = lower(module, setup);
     INFO(kernel::print_program(program));
     if (is_emulated) {
       expect_emulated(module, program, code_options(target, options.optimize_size), given[0],
@@ -345,9 +346,7 @@ std::string random_constant(int64_t count, unsigned seed) {
 }
 
 std::string lowering_error(const std::string& text, const std::string& cpu) {
-  lower::LoweringOptions options;
-  options.target = target_of("", cpu);
-  auto program = lower::lower_module(*parse(text), options);
+  auto program = plan_and_lower(*parse(text), {target_of("", cpu)});
   return program ? "" : program.error().message;
 }
 

@@ -25,7 +25,7 @@ struct LoweredOptions {
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native", "x86-64-v3 in x86-64-v4"};
   Placement placement = Placement::AtEnd; // of every buffer between pages that die
   bool optimize_size = false;
-  lower::Math math = lower::Math::Default;
+  firn::Math math = firn::Math::Default;
   // Of modules with symbols: the values of one run after the other, by name. Inputs and outputs end where
   // these have them end.
   std::vector<std::map<std::string, int64_t>> extents = {};
@@ -36,7 +36,7 @@ std::vector<std::string> runnable_cpus();
 
 // The program after lowering, verified and planned; fails the test if that fails.
 kernel::Program lower_text(const std::string& text, const std::string& cpu,
-                           lower::Winograd winograd = lower::Winograd::All);
+                           firn::Winograd winograd = firn::Winograd::All);
 kernel::Program lower_program(const Module& module, const std::string& cpu);
 // `parameters`: "%x: f32[3]"; `body`: instructions whose last result is named %r; `type`: of %r.
 void expect_lowered(const std::string& parameters, const std::string& body, const std::string& type,

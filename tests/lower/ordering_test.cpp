@@ -1,5 +1,6 @@
 // Sorting, selection, running sums and writes at computed places.
 #include "tests/lower/lowered_program.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -148,7 +149,7 @@ TEST_CASE("threads share sorts, selections and running sums by lines", "[lower]"
     if (!module) FAIL(module.error().message);
     auto target = firn::find_target("x86_64-linux-gnu", "x86-64-v3", "");
     REQUIRE(target);
-    auto program = firn::lower::lower_module(**module, {.target = *target, .threads = 3});
+    auto program = firn::test::plan_and_lower(**module, {*target, {.threads = 3}});
     REQUIRE(program);
     INFO(firn::kernel::print_program(*program));
     CHECK(program->kernels[0]->max_iterations() > 1);

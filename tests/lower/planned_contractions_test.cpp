@@ -210,7 +210,7 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(error_of(batched_text("direct tile 2x1 rows outermost")), "batches or groups"));
   auto convolution = [](const std::string& plan) { return error_of(convolution_text(plan, "x86-64-v3")); };
   CHECK(has(convolution("polyphase"), "no transposed convolution"));
-  CHECK(has(convolution("planar"), "plain lines"));
+  CHECK(has(convolution("planar"), "plain rows"));
   CHECK(has(convolution("winograd 3x3"), "transforms of these sizes"));
   CHECK(has(convolution("direct tile 4x2 columns outermost split_k 2"), "only dots"));
   CHECK(has(convolution("direct tile 4x2 columns outermost unpacked"), "packed columns"));

@@ -4,6 +4,7 @@
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -98,9 +99,9 @@ TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {
   auto module = firn::parse_module(
       "m.hlo", attention_text("attention tile 4x1 unroll 1 block 4 packs_keys fused_exponents", ""));
   REQUIRE(module);
-  firn::lower::LoweringOptions options;
+  firn::test::LoweringSetup options;
   options.target = target_of("", "x86-64");
-  auto program = firn::lower::lower_module(**module, options);
+  auto program = firn::test::plan_and_lower(**module, options);
   REQUIRE(!program);
   CHECK(program.error().message.find("no fused multiply-adds") != std::string::npos);
 }
@@ -194,7 +195,7 @@ TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower]
   };
   CHECK(error("depthwise_chain", "depthwise_chain rows 0").find("a strip has 1 to 9 rows") !=
         std::string::npos);
-  CHECK(error("depthwise tile", "depthwise tile 3 along 0").find("along its lines") != std::string::npos);
+  CHECK(error("depthwise tile", "depthwise tile 3 along 0").find("along its rows") != std::string::npos);
   CHECK(error("direct", "planar").find("planes want") != std::string::npos);
   CHECK(error("direct", "elements").find("cannot be followed") != std::string::npos);
   CHECK(lowering_error(planned(sum_text(cpu), cpu, "direct", "elements")).find("leaves no sums") !=

@@ -9,6 +9,7 @@
 #include "compiler/memory/arena.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
+#include "tests/lower/plan_and_lower.h"
 #include "tests/lower/typed_cases.h"
 
 #include <catch2/catch.hpp>
@@ -72,7 +73,7 @@ void check_evaluated(const kernel::Program& program, const Module& module) {
 }
 
 void check_compiled(const kernel::Program& program, const Module& module, const TargetInfo& target) {
-  auto prepare = lower::lower_module(module, {.target = target});
+  auto prepare = firn::test::plan_and_lower(module, {target});
   if (!prepare) FAIL(prepare.error().message);
   kernel::bind_prepare(*prepare, lower::prepare_sources(program), program);
   memory::place_constants(*prepare);
@@ -97,10 +98,8 @@ struct Prepared {
 Prepared expect_prepared(Module& source, const std::string& cpu, bool optimize_size = false) {
   INFO(cpu << "\n" << print_module(source));
   TargetInfo target = target_of("", cpu);
-  PipelineRun run;
-  run.options.target = &target;
-  run.options.winograd = plan::Winograd::All;
-  run.options.optimize_size = optimize_size;
+  Goals goals{.opt_level = optimize_size ? OptLevel::Os : OptLevel::O3, .winograd = Winograd::All};
+  PipelineRun run{PassOptions(goals, &target)};
   if (Result done = run_passes(source, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
   kernel::Program program = lower_program(source, cpu);

@@ -1,7 +1,7 @@
 // Recurrent layers as kernels against their reference bodies: all kinds and options, sizes that fill no
 // vector.
 #include "compiler/graph/composites.h"
-#include "compiler/plan/plan_module.h"
+#include "compiler/plan/plan_function.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -209,9 +209,8 @@ TEST_CASE("recurrent layers are shared where that is worth its waits", "[lower][
     make_layer(c, module);
     auto target = find_target("x86_64-linux-gnu", cpu, "");
     REQUIRE(target);
-    plan::PlanOptions options{*target};
-    options.threads = threads;
-    auto plans = plan::plan_module(module, options);
+    Goals goals{.threads = threads};
+    auto plans = plan::plan_function(module.main(), {*target, goals});
     REQUIRE(plans);
     for (const auto& instruction : module.main().body().instructions())
       if (const auto* plan = plans->find<plan::RecurrentPlan>(*instruction)) return *plan;

@@ -4,6 +4,7 @@
 #include "tests/lower/lowered_program.h"
 
 #include "compiler/target/target_info.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -173,9 +174,9 @@ TEST_CASE("resampled images follow plans written by hand", "[lower][plan]") {
     Module module("test");
     c.plan = plan;
     make_resampled(c, "x86-64-v3", module);
-    lower::LoweringOptions options;
+    firn::test::LoweringSetup options;
     options.target = *find_target("", "x86-64-v3", "");
-    auto program = lower::lower_module(module, options);
+    auto program = firn::test::plan_and_lower(module, options);
     return program ? std::string() : program.error().message;
   };
   CHECK(error(near, "resample vectors lanes 4").find("neighbours of a line lie side by side") !=

@@ -4,6 +4,7 @@
 #include "compiler/graph/resample.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -41,12 +42,12 @@ std::vector<Explanation> explain(const Module& module, const std::string& databa
   auto schedules = ScheduleDatabase::parse("db", database);
   REQUIRE(schedules);
   std::vector<Explanation> explanations;
-  lower::LoweringOptions options;
+  firn::test::LoweringSetup options;
   options.target = target_of("", cpu);
-  options.winograd = Winograd::All;
+  options.goals.winograd = Winograd::All;
   options.schedules = &*schedules;
   options.explanations = &explanations;
-  auto program = lower::lower_module(module, options);
+  auto program = firn::test::plan_and_lower(module, options);
   if (!program) FAIL(program.error().message);
   return explanations;
 }

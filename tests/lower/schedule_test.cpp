@@ -1,6 +1,7 @@
 // Schedules as text, and their power over the cost model.
 #include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
+#include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
 
@@ -33,12 +34,12 @@ std::unique_ptr<Module> convolution_module() {
 Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winograd::All) {
   auto module = convolution_module();
   std::vector<Explanation> explanations;
-  lower::LoweringOptions options;
+  firn::test::LoweringSetup options;
   options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
-  options.winograd = winograd;
+  options.goals.winograd = winograd;
   options.schedules = schedules;
   options.explanations = &explanations;
-  auto program = lower_module(*module, options);
+  auto program = firn::test::plan_and_lower(*module, options);
   REQUIRE(program);
   REQUIRE(explanations.size() == 3);
   return explanations[1]; // between two copies
@@ -74,11 +75,11 @@ TEST_CASE("a schedule overrules plans of dims that vary", "[lower]") {
                                            " return %r\n }\n}\n");
     if (!module) FAIL(module.error().message);
     std::vector<Explanation> explanations;
-    lower::LoweringOptions options;
+    firn::test::LoweringSetup options;
     options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
     options.schedules = schedules;
     options.explanations = &explanations;
-    REQUIRE(lower_module(**module, options));
+    REQUIRE(firn::test::plan_and_lower(**module, options));
     REQUIRE(explanations.size() == 1);
     return explanations[0];
   };

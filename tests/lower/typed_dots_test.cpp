@@ -172,7 +172,7 @@ TEST_CASE("sums of bytes are dequantised and quantised in the epilogue", "[lower
 TEST_CASE("strict numerics multiply bf16 in f32 where the CPU's instructions flush", "[lower][typed]") {
   DotCase c{kBf16, 5, 9, 7};
   LoweredOptions options = options_for(kBf16, kNativeCpus);
-  options.math = firn::lower::Math::Strict;
+  options.math = firn::Math::Strict;
   options.ranges["x"] = {-1e-38, 1e-38};
   c.constant = false;
   options.tolerance = 1e-6;

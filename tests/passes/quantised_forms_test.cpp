@@ -6,6 +6,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/memory/arena.h"
 #include "compiler/passes/pass.h"
+#include "tests/lower/plan_and_lower.h"
 #include "tests/passes/quantised_forms.h"
 
 #include <catch2/catch.hpp>
@@ -91,7 +92,7 @@ Outcome compile(const std::string& model, const TargetInfo& target) {
     return {done.error().message, {}, 0};
   Outcome outcome;
   collect(module.main().body(), outcome.contractions);
-  auto program = lower::lower_module(module, {.target = target});
+  auto program = firn::test::plan_and_lower(module, {target});
   if (!program) return {program.error().message, {}, 0};
   memory::place_constants(*program);
   outcome.bytes = program->weight_bytes;

@@ -25,7 +25,7 @@ std::vector<LiteralRef> random_inputs(const Module& module) {
 
 // `signature`: "(%x: f32[3]) -> (f32[3])"; the last instruction of `body` is %r. Equal bits with tolerance 0.
 void expect_unchanged(const std::string& signature, const std::string& body, double tolerance,
-                      const std::string& absent, plan::WeightType weights = plan::WeightType::AsGiven) {
+                      const std::string& absent, firn::WeightType weights = firn::WeightType::AsGiven) {
   std::string text = "module @m { func @main" + signature + " { " + body + " return %r } }";
   INFO(text);
   auto plain = parse_module("plain", text), changed = parse_module("changed", text);
@@ -33,9 +33,8 @@ void expect_unchanged(const std::string& signature, const std::string& body, dou
   REQUIRE(changed);
   auto target = find_target("x86_64-unknown-linux-gnu", "x86-64-v3", "");
   REQUIRE(target);
-  PipelineRun run;
-  run.options.target = &*target;
-  run.options.weight_type = weights;
+  Goals goals{.weight_type = weights};
+  PipelineRun run{PassOptions(goals, &*target)};
   Result done = run_passes(**changed, default_pipeline(/*for_target=*/true), run);
   if (!done) FAIL(done.error().message);
   CHECK(print_module(**changed).find(absent) == std::string::npos);
@@ -85,12 +84,12 @@ TEST_CASE("random numbers are the evaluator's bit for bit") {
 TEST_CASE("weights that the narrow type holds exactly") {
   for (bool is_turned : {false, true})
     for (auto [weights, max] :
-         {std::pair{plan::WeightType::I4, 8}, {plan::WeightType::I8, 127}, {plan::WeightType::BF16, 127}}) {
+         {std::pair{firn::WeightType::I4, 8}, {firn::WeightType::I8, 127}, {firn::WeightType::BF16, 127}}) {
       std::string numbers;
       for (int64_t i = 0; i < 64 * 48; ++i) {
         int64_t column = is_turned ? i / 64 : i % 48, step = is_turned ? i % 64 : i / 48;
         int64_t integer = step % 32 == 0 ? -max : (step * 7 + column * 3) % (2 * max) - max;
-        int64_t scale = weights == plan::WeightType::I4 ? 1 << (column + step / 32) % 4 : 1 << column % 4;
+        int64_t scale = weights == firn::WeightType::I4 ? 1 << (column + step / 32) % 4 : 1 << column % 4;
         numbers += (i ? ", " : "") + std::to_string(integer * scale);
       }
       std::string dims = is_turned ? "[48,64]" : "[64,48]";
@@ -99,6 +98,6 @@ TEST_CASE("weights that the narrow type holds exactly") {
                            " %r = dot %x, %w {lhs_batch = [], lhs_contract = [1], rhs_batch = [], "
                            "rhs_contract = [" +
                            (is_turned ? "1" : "0") + "]} : f32[2,48]",
-                       weights == plan::WeightType::I4 ? 1e-3 : 1e-2, "> : f32" + dims, weights);
+                       weights == firn::WeightType::I4 ? 1e-3 : 1e-2, "> : f32" + dims, weights);
     }
 }

@@ -91,13 +91,13 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
     for (char c : name.substr(end))
       options.features += c == '+' && !options.features.empty() ? std::string(",+") : std::string(1, c);
   }
-  options.opt_level = test.setting.opt_level;
-  options.math = test.setting.math;
+  options.goals.opt_level = test.setting.opt_level;
+  options.goals.math = test.setting.math;
   options.weights = test.setting.weights;
-  options.no_winograd = test.setting.no_winograd;
-  options.check_indices = test.setting.check_indices;
-  options.threads = test.setting.threads;
-  options.share_all = true;
+  if (test.setting.no_winograd) options.goals.winograd = Winograd::Off;
+  options.goals.check_indices = test.setting.check_indices;
+  options.goals.threads = test.setting.threads;
+  options.goals.share_all = true;
   options.import = test.graph.import_options();
   if (auto specializations = test.specializations(); !specializations.empty())
     options.specializations.push_back(std::move(specializations));

@@ -109,7 +109,7 @@ void draw_only(const std::string& cpu) {
 }
 
 Setting draw_setting(uint64_t seed) {
-  using codegen::OptLevel;
+  using firn::OptLevel;
   RandomSource random(seed ^ 0x73657474696e6700u); // the graph of a seed does not depend on it
   Setting setting;
   setting.cpu = random.chance(0.2) ? "native" : random.pick(runnable_cpus());
@@ -118,7 +118,7 @@ Setting draw_setting(uint64_t seed) {
   setting.opt_level = random.pick({OptLevel::O3, OptLevel::O3, OptLevel::O3, OptLevel::O2, OptLevel::O2,
                                    OptLevel::O1, OptLevel::O0, OptLevel::Os, OptLevel::Os});
   setting.math =
-      random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Default});
+      random.pick({firn::Math::Default, firn::Math::Default, firn::Math::Strict, firn::Math::Default});
   int weights = random.pick({0, 1, 2, 3});
   if (weights > 1) setting.weights = driver::Weights::Init;
   setting.no_winograd = weights == 1;

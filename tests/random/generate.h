@@ -10,8 +10,8 @@ namespace firn::test {
 struct Setting {
   std::string cpu;
   std::vector<std::string> cpus; // instead of one: several in one object, the code of each is run
-  codegen::OptLevel opt_level = codegen::OptLevel::O3;
-  lower::Math math = lower::Math::Default;
+  firn::OptLevel opt_level = firn::OptLevel::O3;
+  firn::Math math = firn::Math::Default;
   driver::Weights weights = driver::Weights::Embed;
   bool no_winograd = false;
   bool check_indices = false;

@@ -97,7 +97,7 @@ public:
   }
 
   void to_plain_setting() {
-    using codegen::OptLevel;
+    using firn::OptLevel;
     auto with = [&](auto change) {
       TestCase less = test_;
       change(less);
@@ -108,7 +108,7 @@ public:
     with([](TestCase& t) { t.setting.specializations = -1; });
     while (!test_.setting.cpus.empty() && with([](TestCase& t) { t.setting.cpus.pop_back(); })) {
     }
-    with([](TestCase& t) { t.setting.math = lower::Math::Default; });
+    with([](TestCase& t) { t.setting.math = firn::Math::Default; });
     with([](TestCase& t) { t.setting.weights = driver::Weights::Embed; });
     with([](TestCase& t) { t.setting.no_winograd = false; });
     with([](TestCase& t) { t.setting.check_indices = false; });

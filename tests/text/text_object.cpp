@@ -23,8 +23,8 @@ std::unique_ptr<driver::Compilation> compile_text(const std::string& module, con
   driver::CompileOptions compile;
   compile.model = *path;
   compile.cpu = cpu;
-  compile.opt_level = small ? codegen::OptLevel::Os : codegen::OptLevel::O3;
-  compile.text_bytes = options.text_bytes;
+  compile.goals.opt_level = small ? firn::OptLevel::Os : firn::OptLevel::O3;
+  compile.goals.text_bytes = options.text_bytes;
   return driver::compile_in_memory(compile, diagnostics);
 }
 

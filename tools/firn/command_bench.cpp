@@ -30,7 +30,7 @@ int run(BenchCommand& command) {
   }
   if (options.compile.model.empty())
     return report(usage_error("bench wants a model, or --build DIR -o PROGRAM"));
-  if (options.simulate && options.compile.threads <= 1)
+  if (options.simulate && options.compile.goals.threads <= 1)
     return report(usage_error("--simulate wants --threads, two at least"));
   DiagnosticList diagnostics;
   auto text = driver::bench(options, diagnostics);

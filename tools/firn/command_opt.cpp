@@ -30,7 +30,7 @@ void add_opt_command(CLI::App& app, Action& action) {
       ->join(',');
   auto level = std::make_shared<std::string>(), math = std::make_shared<std::string>();
   add_level_options(*verb, *level, *math);
-  add_threads_option(*verb, options->threads);
+  add_threads_option(*verb, options->goals.threads);
   CLI::Option* limit =
       verb->add_option("--rewrite-limit", options->rewrite_limit, "stop after this many changes, to bisect");
   limit->check(whole_between(0, INT_MAX));
@@ -44,8 +44,8 @@ void add_opt_command(CLI::App& app, Action& action) {
       "  firn opt --passes=default -mcpu=x86-64-v3 -Os --math=strict graph.hlo\n"
       "  firn compile model.onnx --emit=graph --passes=none -o graph.hlo --weights-out graph.weights");
   verb->callback([options, level, math, &action] {
-    options->optimize_size = *level == "s" || *level == "z";
-    options->strict_math = *math == "strict";
+    if (*level == "s" || *level == "z") options->goals.opt_level = firn::OptLevel::Os;
+    if (*math == "strict") options->goals.math = firn::Math::Strict;
     action = [options] {
       auto text = driver::opt(*options);
       return text ? print_result(*text) : report(text.error(), options->input);

@@ -25,9 +25,10 @@ struct QuantizeCommand {
 
 // Types of fewer bits would narrow the model that the quantised one is compared with.
 Result check_precision(const driver::CompileOptions& options, const CompileFlags& flags) {
-  std::string flag = options.precision != driver::Precision::F32        ? "--precision=" + flags.precision
-                     : options.weight_type != plan::WeightType::AsGiven ? "--weight-type=" + flags.weight_type
-                                                                        : "";
+  std::string flag = options.goals.precision != firn::Precision::F32 ? "--precision=" + flags.precision
+                     : options.goals.weight_type != firn::WeightType::AsGiven
+                         ? "--weight-type=" + flags.weight_type
+                         : "";
   if (flag.empty()) return {};
   return usage_error(flag +
                      " does not go with 'firn quantize', whose errors are those against the model at its own "

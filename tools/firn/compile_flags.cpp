@@ -41,7 +41,7 @@ Result read_text_bytes(CompileFlags& flags) {
   constexpr int64_t kMax = int64_t{1} << 30;
   if (!bytes || *bytes > kMax)
     return usage_error("--text-bytes: '" + flags.text_bytes + "' is no size such as 4K, up to 1024M");
-  flags.options.text_bytes = *bytes;
+  flags.options.goals.text_bytes = *bytes;
   flags.options.flags.push_back("--text-bytes=" + flags.text_bytes);
   return {};
 }
@@ -134,17 +134,17 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
                   "model's own, from which the program makes those before the first run)")
       ->check(one_of({"embed", "init"}));
   verb.add_flag(
-      "--no-winograd", flags.options.no_winograd,
+      "--no-winograd", flags.no_winograd,
       "no convolution uses Winograd's algorithm; by default those do where it pays for the bytes of "
       "its filters");
-  verb.add_flag("--check-indices", flags.options.check_indices,
+  verb.add_flag("--check-indices", flags.options.goals.check_indices,
                 "run() reports indices out of range, which are clamped without a word by default");
   verb.add_option("--text-bytes", flags.text_bytes,
                   "room for the strings that one run makes, such as joined ones, e.g. 4K; default 64K");
   verb.add_option("--text-pieces", flags.options.import.text_pieces,
                   "the most pieces into which a string is split where the model does not say; default 64")
       ->check(whole_between(1, 1 << 20));
-  add_threads_option(verb, flags.options.threads);
+  add_threads_option(verb, flags.options.goals.threads);
   verb.add_option("--schedule-db", flags.options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
 }
@@ -207,33 +207,34 @@ void CompileFlags::add_to(CLI::App& verb) {
 }
 
 Result CompileFlags::finish() {
-  using codegen::OptLevel;
-  using driver::Precision, driver::Weights, lower::Math, plan::WeightType;
+  using firn::OptLevel;
+  using firn::Precision, driver::Weights, firn::Math, firn::WeightType;
   std::vector<std::string>& flags = options.flags;
-  choose("-O", opt_level, options.opt_level, flags,
+  choose("-O", opt_level, options.goals.opt_level, flags,
          {{"0", OptLevel::O0},
           {"1", OptLevel::O1},
           {"2", OptLevel::O2},
           {"3", OptLevel::O3},
           {"s", OptLevel::Os},
           {"z", OptLevel::Os}});
-  choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
-  choose("--precision=", precision, options.precision, flags,
+  choose("--math=", math, options.goals.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
+  choose("--precision=", precision, options.goals.precision, flags,
          {{"f32", Precision::F32}, {"bf16", Precision::BF16}});
-  choose("--weight-type=", weight_type, options.weight_type, flags,
+  choose("--weight-type=", weight_type, options.goals.weight_type, flags,
          {{"bf16", WeightType::BF16}, {"i8", WeightType::I8}, {"i4", WeightType::I4}});
   choose("--weights=", weights, options.weights, flags, {{"embed", Weights::Embed}, {"init", Weights::Init}});
-  if (options.precision == Precision::BF16 && options.math == Math::Strict)
+  if (options.goals.precision == Precision::BF16 && options.goals.math == Math::Strict)
     return usage_error("--precision=bf16 and --math=strict exclude each other");
-  if (options.weight_type != WeightType::AsGiven && options.math == Math::Strict)
+  if (options.goals.weight_type != WeightType::AsGiven && options.goals.math == Math::Strict)
     return usage_error("--weight-type=" + weight_type + " and --math=strict exclude each other");
   if (Result read = read_cpus(*this); !read) return read;
-  if (options.no_winograd) flags.push_back("--no-winograd");
-  if (options.check_indices) flags.push_back("--check-indices");
+  if (no_winograd) options.goals.winograd = firn::Winograd::Off;
+  if (no_winograd) flags.push_back("--no-winograd");
+  if (options.goals.check_indices) flags.push_back("--check-indices");
   if (Result read = read_text_bytes(*this); !read) return read;
   if (int64_t max = options.import.text_pieces; max != onnx::ImportOptions().text_pieces)
     flags.push_back("--text-pieces=" + std::to_string(max));
-  if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));
+  if (options.goals.threads > 1) flags.push_back("--threads=" + std::to_string(options.goals.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& path : options.link)
     if (!std::filesystem::exists(path)) return usage_error("--link " + path + ": there is no such file");

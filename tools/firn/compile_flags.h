@@ -15,6 +15,7 @@ namespace firn::tool {
 struct CompileFlags {
   driver::CompileOptions options;
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes;
+  bool no_winograd = false;
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
       values;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/goals.h"
 #include "compiler/support/pass_list.h"
 #include "compiler/target/target_info.h"
 
@@ -11,11 +12,13 @@
 namespace firn::kernel {
 
 struct KernelPassOptions : RewriteLimit {
-  const TargetInfo* target = nullptr;   // null: target-independent passes only
-  const TargetInfo* baseline = nullptr; // of kernels that are for the least able of several CPUs
-  bool optimize_size = false;
-  int threads = 1;        // that an executor has at most; 1: nothing is shared
-  bool share_all = false; // kernels that are too short to gain by it as well
+  KernelPassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr,
+                    const TargetInfo* common = nullptr)
+      : target(machine), baseline(common), goals(wanted) {}
+
+  const TargetInfo* target;   // null: target-independent passes only
+  const TargetInfo* baseline; // the least able of several CPUs, for kernels that all of them share
+  const Goals& goals;
 
   const TargetInfo& target_of(const Kernel& kernel) const {
     return kernel.is_for_baseline && baseline ? *baseline : *target;

@@ -179,7 +179,7 @@ private:
 } // namespace
 
 bool prefetch_weights(Program& program, const KernelPassOptions& options) {
-  if (!options.target || options.optimize_size) return false;
+  if (!options.target || options.goals.optimize_size()) return false;
   if (program.weight_bytes + program.arena_bytes <= options.target->l2_bytes) return false;
   return Planner(program, *options.target).run(options);
 }

@@ -32,7 +32,7 @@ public:
       changed |= run(steps[i].first) | run(steps[i].second);
       if (!is_long(steps[i])) continue;
       size_t at = i;
-      for (int calls = 1; calls < options_.threads; ++calls) {
+      for (int calls = 1; calls < options_.goals.threads; ++calls) {
         auto other = find_other(steps, at);
         if (!other || !options_.take_rewrite()) break;
         at = join(steps, at, *other);
@@ -56,7 +56,7 @@ private:
     const TargetInfo& target = options_.target_of(kernel);
     double cycles = count_cycles(kernel, target) * static_cast<double>(kernel.max_iterations()) *
                     static_cast<double>(kernel.phases);
-    return options_.share_all || cycles >= kSharedCallCycles;
+    return options_.goals.share_all || cycles >= kSharedCallCycles;
   }
 
   // What such a call finds may be why those behind it need not look: they stay there.
@@ -121,7 +121,7 @@ private:
 } // namespace
 
 bool run_concurrently(Program& program, const KernelPassOptions& options) {
-  if (!options.target || options.threads <= 1) return false;
+  if (!options.target || options.goals.threads <= 1) return false;
   return Concurrency(program, options).run(program.steps);
 }
 

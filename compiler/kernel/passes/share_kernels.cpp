@@ -38,17 +38,18 @@ void widen_scratch(Program& program, const std::vector<Step>& steps) {
 } // namespace
 
 bool share_kernels(Program& program, const KernelPassOptions& options) {
-  if (!options.target || options.threads <= 1) return false;
+  if (!options.target || options.goals.threads <= 1) return false;
   bool changed = false;
   for (auto& kernel : program.kernels) {
-    auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->max_iterations()));
+    auto tasks = static_cast<int>(std::min<int64_t>(options.goals.threads, kernel->max_iterations()));
     if (tasks <= 1 || tasks == kernel->tasks) continue;
     const TargetInfo& target = options.target_of(*kernel);
     double cycles = count_cycles(*kernel, target) * static_cast<double>(kernel->max_iterations()) *
                     static_cast<double>(kernel->phases);
     cycles = std::max(cycles, static_cast<double>(kernel->bytes) / target.l2_bytes_per_cycle);
     double waits = static_cast<double>(kernel->phases - 1) * kBarrierCycles;
-    if ((gain(cycles, tasks) < kSharedCallCycles + waits && !options.share_all) || !options.take_rewrite())
+    if ((gain(cycles, tasks) < kSharedCallCycles + waits && !options.goals.share_all) ||
+        !options.take_rewrite())
       continue;
     kernel->tasks = tasks;
     changed = true;

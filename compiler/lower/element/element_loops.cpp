@@ -48,7 +48,8 @@ class LoopsEmitter {
 public:
   LoopsEmitter(KernelMaker& maker, const ElementLoops& loops)
       : maker_(maker), b_(maker.builder()), loops_(loops),
-        items_(plan::element_items(maker.context().options().threads, std::max<int64_t>(1, loops.body_k))),
+        items_(
+            plan::element_items(maker.context().options().goals.threads, std::max<int64_t>(1, loops.body_k))),
         dims_(physical_dims_of(loops.type.at_bound())) {}
 
   void emit() {

@@ -28,7 +28,7 @@ using Part = plan::Relayout::Part;
 class RelayoutKernel {
 public:
   RelayoutKernel(KernelMaker& maker, int source, int target, kernel::Scalar scalar, int lanes)
-      : b_(maker.builder()), items_(plan::element_items(maker.context().options().threads, 1)),
+      : b_(maker.builder()), items_(plan::element_items(maker.context().options().goals.threads, 1)),
         source_(source), target_(target), scalar_(scalar), lanes_(lanes) {}
 
   void emit(const std::vector<Part>& parts) {

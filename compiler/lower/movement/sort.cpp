@@ -129,7 +129,7 @@ void emit_sort_lines(KernelMaker& maker, const Type& type, size_t dim,
   loops.type.dims[dim] = Dim(1);
   loops.code.lanes = 1;
   int64_t extent = type.dims[dim].extent.upper_bound();
-  loops.parallel = maker.context().options().threads > 1;
+  loops.parallel = maker.context().options().goals.threads > 1;
   loops.body_k = extent * std::bit_width(static_cast<uint64_t>(extent));
   loops.uses = [&](const Index& index) {
     ElementUses uses;

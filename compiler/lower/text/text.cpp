@@ -42,7 +42,7 @@ public:
   // The room for texts that are made.
   void room() {
     LoweringContext& context = maker_.context();
-    write(context.string_arena(), Scalar::I8, 8 + context.options().text_bytes, "room");
+    write(context.string_arena(), Scalar::I8, 8 + context.options().goals.text_bytes, "room");
     status();
   }
   void number(const IntExpr& value) { numbers_.push_back(maker_.builder().index(value)); }
@@ -83,7 +83,7 @@ void emit_text_concatenate(LoweringContext& context, const Instruction& concaten
   call.write(result_of(concatenate));
   call.room();
   call.elements(concatenate.type());
-  call.number(context.options().text_bytes);
+  call.number(context.options().goals.text_bytes);
   call.finish("firn_rt2_text_concatenate");
 }
 
@@ -127,7 +127,7 @@ void emit_case(LoweringContext& context, const Instruction& change) {
   call.write(result_of(change));
   call.room();
   call.elements(change.type());
-  call.number(context.options().text_bytes);
+  call.number(context.options().goals.text_bytes);
   call.number(change.attributes().word("to") == "upper" ? 1 : 0);
   call.finish("firn_rt2_text_case");
 }
@@ -141,7 +141,7 @@ void emit_convert(LoweringContext& context, const Instruction& convert) {
   call.write(result_of(convert));
   from == DType::String ? call.status() : call.room();
   call.elements(convert.type());
-  if (to == DType::String) call.number(context.options().text_bytes);
+  if (to == DType::String) call.number(context.options().goals.text_bytes);
   if (is_float(number)) {
     call.number(bit_width(number) / 8);
     return call.finish(from == DType::String ? "firn_rt2_text_to_reals" : "firn_rt2_text_of_reals");

@@ -14,6 +14,5 @@ struct TextTable {
 TextTable text_table(const std::vector<std::string>& strings);
 
 // What the bytes of a table may be at most: offsets are 32 bits wide.
-inline constexpr int64_t kMaxTextBytes = (int64_t{1} << 31) - 1;
 
 } // namespace firn::lower

@@ -99,7 +99,7 @@ private:
     for (auto [before, behind] : {std::pair{expand, project}, {expand, nullptr}, {nullptr, project}}) {
       Chain chain{before, &depthwise, behind, {}};
       if (before || behind)
-        chain.strips = plan::choose_strips(members_of(chain), *options_.target, options_.threads);
+        chain.strips = plan::choose_strips(members_of(chain), *options_.target, options_.goals.threads);
       if (chain.strips.gain > best.strips.gain) best = chain;
     }
     return best;

@@ -119,7 +119,8 @@ bool fuse_in(Region& region, const PassOptions& options) {
     if (!attention || !options.take_rewrite()) continue;
     done.insert(attention->values);
     Instruction* fusion = make_fusion(AttentionFuser(*attention).members(region), FusionKind::Attention);
-    if (options.bf16_products && !options.strict_math) fusion->attributes().set("factors", DType::BF16);
+    if (options.goals.precision == Precision::BF16 && !options.goals.strict_math())
+      fusion->attributes().set("factors", DType::BF16);
     changed = true;
   }
   return changed;
@@ -130,7 +131,7 @@ bool fuse_in(Region& region, const PassOptions& options) {
 bool fuse_attention(Module& module, const PassOptions& options) {
   bool changed = false;
   for_each_region(module, [&](Region& region) {
-    if (!options.strict_math) changed |= multiply_by_inverses(region, options);
+    if (!options.goals.strict_math()) changed |= multiply_by_inverses(region, options);
     changed |= fuse_in(region, options);
   });
   return changed;

@@ -67,14 +67,14 @@ private:
 
   int row_read_by(const Instruction& user, const Instruction& instruction) const {
     if (!user.is(Opcode::Convolution) || user.operand(0).def != &instruction) return 0;
-    return plan::channels_of_row(user, *options_.target, options_.strict_math);
+    return plan::channels_of_row(user, *options_.target, options_.goals.strict_math());
   }
 
   bool can_be_made(const Instruction& instruction, int row) const {
     if (!fills(instruction.type(), row)) return false;
     switch (instruction.opcode()) {
     case Opcode::Convolution:
-      return plan::channels_of_row(instruction, *options_.target, options_.strict_math) > 0;
+      return plan::channels_of_row(instruction, *options_.target, options_.goals.strict_math()) > 0;
     case Opcode::Slice:
       return instruction.attributes().ints("starts")[1] % row == 0 &&
              fills(instruction.operand(0).type(), row);

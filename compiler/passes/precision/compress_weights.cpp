@@ -192,8 +192,8 @@ private:
 
   Value narrow_dot(GraphBuilder& builder, const Instruction& dot, const Columns& columns) {
     Value x = dot.operand(0);
-    bool has_blocks = options_.weight_type == plan::WeightType::I4 && columns.steps % kBlock == 0;
-    Compressed made = options_.weight_type == plan::WeightType::BF16 ? in_halves(columns)
+    bool has_blocks = options_.goals.weight_type == WeightType::I4 && columns.steps % kBlock == 0;
+    Compressed made = options_.goals.weight_type == WeightType::BF16 ? in_halves(columns)
                       : has_blocks                                   ? in_blocks(columns)
                                                                      : in_bytes(columns);
     Value narrow = builder.constant(made.weights),
@@ -242,12 +242,12 @@ bool compress_recurrent_weights(Module& module, const PassOptions& options, int6
 } // namespace
 
 bool compress_weights(Module& module, const PassOptions& options) {
-  if (!options.target || options.weight_type == plan::WeightType::AsGiven || options.strict_math)
+  if (!options.target || options.goals.weight_type == WeightType::AsGiven || options.goals.strict_math())
     return false;
   int64_t bytes = 0;
   for (const auto& function : module.functions()) bytes += plan::constant_bytes(function->body());
   bool changed =
-      options.weight_type != plan::WeightType::BF16 && compress_recurrent_weights(module, options, bytes);
+      options.goals.weight_type != WeightType::BF16 && compress_recurrent_weights(module, options, bytes);
   for_each_region(module, [&](Region& region) { changed |= Compression(region, options, bytes).run(); });
   return changed;
 }

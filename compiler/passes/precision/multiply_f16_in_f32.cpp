@@ -92,7 +92,7 @@ private:
 } // namespace
 
 bool multiply_f16_in_f32(Module& module, const PassOptions& options) {
-  if (!options.target || options.optimize_size || !options.target->has_float) return false;
+  if (!options.target || options.goals.optimize_size() || !options.target->has_float) return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= Widening(region, options).run(); });
   return changed;

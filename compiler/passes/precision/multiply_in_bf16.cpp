@@ -35,8 +35,7 @@ public:
 
   bool run() {
     bool changed = false;
-    plan::PlanOptions planning{*options_.target, options_.optimize_size, options_.strict_math,
-                               options_.winograd};
+    plan::PlanOptions planning{*options_.target, options_.goals};
     std::set<const Instruction*> wide = plan::faster_by_winograd(region_, planning);
     for (Instruction* instruction : region_.snapshot()) {
       int weights = weights_of(*instruction);
@@ -180,7 +179,8 @@ private:
 } // namespace
 
 bool multiply_in_bf16(Module& module, const PassOptions& options) {
-  if (!options.target || !options.bf16_products || options.strict_math) return false;
+  if (!options.target || options.goals.precision != Precision::BF16 || options.goals.strict_math())
+    return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= Narrowing(region, options).run(); });
   return changed;

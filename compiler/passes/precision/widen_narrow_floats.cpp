@@ -263,7 +263,8 @@ private:
 } // namespace
 
 bool widen_narrow_floats(Module& module, const PassOptions& options) {
-  if (!options.target || !plan::computes_in_f32(*options.target, options.strict_math, options.optimize_size))
+  if (!options.target ||
+      !plan::computes_in_f32(*options.target, options.goals.strict_math(), options.goals.optimize_size()))
     return false;
   NarrowFloats floats(options);
   bool changed = false;

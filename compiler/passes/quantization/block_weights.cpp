@@ -28,11 +28,11 @@ bool are_narrow_integers(Value value) {
 }
 
 // (integers - zero_point) * scale, elementwise.
-struct MacInstruction {
+struct ScaledIntegers {
   Value integers, zero_point, scale;
 };
 
-std::optional<MacInstruction> product_of(Value value) {
+std::optional<ScaledIntegers> product_of(Value value) {
   if (!value.def->is(Opcode::Multiply)) return std::nullopt;
   for (int number : {0, 1}) {
     Value difference = value.def->operand(number), scale = value.def->operand(1 - number);
@@ -45,7 +45,7 @@ std::optional<MacInstruction> product_of(Value value) {
       difference = difference.def->operand(0);
     }
     Value integers = before_widening(difference);
-    if (are_narrow_integers(integers)) return MacInstruction{integers, zero_point, scale};
+    if (are_narrow_integers(integers)) return ScaledIntegers{integers, zero_point, scale};
   }
   return std::nullopt;
 }

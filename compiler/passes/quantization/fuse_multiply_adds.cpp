@@ -124,13 +124,13 @@ bool replace_divisions(Region& region, const PassOptions& options) {
 } // namespace
 
 bool fuse_multiply_adds(Module& module, const PassOptions& options) {
-  if (!options.target || !options.target->has_fma || options.strict_math) return false;
+  if (!options.target || !options.target->has_fma || options.goals.strict_math()) return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) {
     for (Instruction* instruction : region.snapshot())
       if (instruction->is(Opcode::Fusion)) {
         changed |= fuse_in(instruction->region(), options);
-        if (!options.optimize_size) changed |= replace_divisions(instruction->region(), options);
+        if (!options.goals.optimize_size()) changed |= replace_divisions(instruction->region(), options);
       }
   });
   return changed;

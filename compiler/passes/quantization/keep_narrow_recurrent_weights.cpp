@@ -48,7 +48,7 @@ bool keep_narrow(GraphBuilder& b, RecurrentLayer& layer) {
 } // namespace
 
 bool keep_narrow_recurrent_weights(Module& module, const PassOptions& options) {
-  return !options.strict_math && rewrite_recurrent_layers(module, options, keep_narrow);
+  return !options.goals.strict_math() && rewrite_recurrent_layers(module, options, keep_narrow);
 }
 
 } // namespace firn

@@ -160,8 +160,8 @@ bool bytes_suffice(const Instruction& dot) {
 // Filters of bytes with a scale for each channel, or one.
 Value narrow_filters(Instruction& convolution, const PassOptions& options) {
   if (convolution.type().dtype != DType::F32 || !convolution.type().is_static() ||
-      convolution.operand(0).dtype() != DType::F32 || options.bf16_products ||
-      !plan::is_profitable_with_narrow_filters(convolution, options.optimize_size))
+      convolution.operand(0).dtype() != DType::F32 || options.goals.precision == Precision::BF16 ||
+      !plan::is_profitable_with_narrow_filters(convolution, options.goals.optimize_size()))
     return {};
   auto from = dequantized(convolution.operand(1));
   if (!from || !from->scale) return {};
@@ -188,7 +188,9 @@ Value narrow_columns(Instruction& dot, const PassOptions& options) {
                   attributes.ints("lhs_contract") == std::vector<int64_t>{x.rank() - 1};
   if (!is_plain || !has_bounds(x.type()) || !x.type().dims.back().is_static()) return {};
   bool few_rows = has_few_rows(dot, 1);
-  if (!few_rows && options.bf16_products && plan::is_profitable_in_bf16(dot, 1, *options.target)) return {};
+  if (!few_rows && options.goals.precision == Precision::BF16 &&
+      plan::is_profitable_in_bf16(dot, 1, *options.target))
+    return {};
   auto weights = BlockWeights::of(dot.operand(1), steps[0]);
   if (!weights) return {};
   GraphBuilder builder(*dot.parent(), &dot);
@@ -204,7 +206,7 @@ Value narrow_columns(Instruction& dot, const PassOptions& options) {
 }
 
 Value keep_narrow(Instruction& instruction, const PassOptions& options) {
-  if (options.strict_math || !instruction.type().is_tensor()) return {};
+  if (options.goals.strict_math() || !instruction.type().is_tensor()) return {};
   if (instruction.is(Opcode::Convolution)) return narrow_filters(instruction, options);
   return instruction.is(Opcode::Dot) ? narrow_columns(instruction, options) : Value{};
 }

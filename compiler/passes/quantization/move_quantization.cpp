@@ -419,7 +419,7 @@ Value choose_signs(Instruction& instruction, const PassOptions& options) {
   if (Value value = undo_shift(instruction)) return value;
   if (!options.target) return {};
   if (Value value = make_unsigned(instruction, *options.target)) return value;
-  return options.strict_math ? Value{} : make_signed(instruction, *options.target);
+  return options.goals.strict_math() ? Value{} : make_signed(instruction, *options.target);
 }
 
 } // namespace

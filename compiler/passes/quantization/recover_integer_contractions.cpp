@@ -467,10 +467,11 @@ private:
 };
 
 Value recover(Instruction& instruction, const PassOptions& options) {
-  if (instruction.is(Opcode::Convert) && !options.strict_math) return multiply_by_inverse(instruction);
+  if (instruction.is(Opcode::Convert) && !options.goals.strict_math())
+    return multiply_by_inverse(instruction);
   if (!is_contraction(instruction.opcode()) || !instruction.type().is_tensor()) return {};
   DType dtype = instruction.type().dtype;
-  if (dtype != DType::I32 && (dtype != DType::F32 || options.strict_math)) return {};
+  if (dtype != DType::I32 && (dtype != DType::F32 || options.goals.strict_math())) return {};
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor() || operand.dtype() != dtype) return {};
   return IntegerContraction(instruction, *options.target).run();

@@ -276,7 +276,7 @@ Value sum_of_integers(Instruction& sum) {
 }
 
 Value requantise(Instruction& instruction, const PassOptions& options) {
-  if (!instruction.type().is_tensor() || options.strict_math) return {};
+  if (!instruction.type().is_tensor() || options.goals.strict_math()) return {};
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
   if (Value sum = sum_of_integers(instruction)) return sum;

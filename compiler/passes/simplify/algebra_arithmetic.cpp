@@ -25,7 +25,8 @@ Value simplify_add(Rule& r) {
   for (int i : {0, 1}) {
     Value x = r.operand(i), c = r.operand(1 - i);
     auto splat = splat_value(c);
-    if (splat && *splat == 0 && (r.on_integers() || std::signbit(*splat) || !r.options.strict_math)) return x;
+    if (splat && *splat == 0 && (r.on_integers() || std::signbit(*splat) || !r.options.goals.strict_math()))
+      return x;
     // x + (-y) = x - y
     if (Instruction* negate = defined_by(c, Opcode::Negate); negate && !defined_by(x, Opcode::Negate))
       return r.op(Opcode::Subtract, {x, negate->operand(0)});
@@ -36,7 +37,7 @@ Value simplify_add(Rule& r) {
 Value simplify_subtract(Rule& r) {
   Value x = r.operand(0), y = r.operand(1);
   auto splat = splat_value(y);
-  if (splat && *splat == 0 && (r.on_integers() || !std::signbit(*splat) || !r.options.strict_math))
+  if (splat && *splat == 0 && (r.on_integers() || !std::signbit(*splat) || !r.options.goals.strict_math()))
     return x;                                       // x - 0 = x
   if (x == y && r.on_integers()) return r.splat(0); // x - x = 0, not for inf
   if (Instruction* negate = defined_by(y, Opcode::Negate))
@@ -47,7 +48,8 @@ Value simplify_subtract(Rule& r) {
     if (auto first = splat_value(inner->operand(1)); first && std::abs(*first + *splat) <= INT32_MAX)
       return r.op(Opcode::Subtract, {inner->operand(0), r.splat(*first + *splat)});
   // 0 - x = -x; 0 - 0 = 0 becomes -0.
-  if (is_splat_of(x, 0) && (r.on_integers() || !r.options.strict_math)) return r.op(Opcode::Negate, {y});
+  if (is_splat_of(x, 0) && (r.on_integers() || !r.options.goals.strict_math()))
+    return r.op(Opcode::Negate, {y});
   return {};
 }
 
@@ -122,7 +124,8 @@ Value simplify_extremum(Rule& r) {
     if (!outer || std::isnan(*outer)) continue;
     if (std::isinf(*outer) && (*outer < 0) == is_max) return x;
     if (is_max && *outer <= 0 && is_unsigned(x.dtype())) return x;
-    if (is_max && *outer == 0 && r.on_floats() && !r.options.strict_math && is_non_negative(x)) return x;
+    if (is_max && *outer == 0 && r.on_floats() && !r.options.goals.strict_math() && is_non_negative(x))
+      return x;
     for (int j : {0, 1}) {
       if (!x.def->is(r.instruction.opcode())) break;
       auto inner = splat_value(x.def->operand(1 - j));
@@ -189,7 +192,7 @@ Value simplify_unary(Rule& r) {
   case Opcode::Negate:
     if (Instruction* inner = defined_by(x, Opcode::Negate)) return inner->operand(0); // -(-x) = x
     if (Instruction* inner = defined_by(x, Opcode::Subtract);
-        inner && has_one_use(x) && (r.on_integers() || !r.options.strict_math))
+        inner && has_one_use(x) && (r.on_integers() || !r.options.goals.strict_math()))
       return r.op(Opcode::Subtract, {inner->operand(1), inner->operand(0)}); // -(x - y) = y - x but for 0
     return {};
   case Opcode::Not:

@@ -182,7 +182,7 @@ struct Folding {
 };
 
 Value fold(Instruction& instruction, const PassOptions& options) {
-  if (options.strict_math || !instruction.type().is_tensor() || !is_float(instruction.type().dtype) ||
+  if (options.goals.strict_math() || !instruction.type().is_tensor() || !is_float(instruction.type().dtype) ||
       !instruction.type().is_static())
     return {};
   Folding folding{instruction, GraphBuilder(*instruction.parent(), &instruction)};

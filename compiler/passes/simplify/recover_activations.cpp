@@ -10,12 +10,12 @@ namespace {
 
 // The factors of a product; constant splats are collected into one number. Divisions by splats count as their
 // inverse.
-struct MacInstruction {
+struct FactorList {
   std::vector<Value> factors;
   double constant = 1;
 };
 
-void collect_factors(Value value, bool at_root, int depth, MacInstruction& product) {
+void collect_factors(Value value, bool at_root, int depth, FactorList& product) {
   if (auto splat = splat_value(value)) {
     product.constant *= *splat;
     return;
@@ -31,8 +31,8 @@ void collect_factors(Value value, bool at_root, int depth, MacInstruction& produ
   }
 }
 
-MacInstruction factors_of(Value value) {
-  MacInstruction product;
+FactorList factors_of(Value value) {
+  FactorList product;
   collect_factors(value, /*at_root=*/true, 4, product);
   return product;
 }
@@ -54,13 +54,13 @@ bool is_erf_gate(Value gate, Value x) {
   Instruction* add = defined_by(gate, Opcode::Add);
   Value erf = add ? other_than(*add, 1) : Value{};
   if (!erf || !erf.def->is(Opcode::Erf)) return false;
-  MacInstruction inner = factors_of(erf.def->operand(0));
+  FactorList inner = factors_of(erf.def->operand(0));
   return about(inner.constant, std::sqrt(0.5)) && inner.factors == std::vector<Value>{x};
 }
 
 // c * x^3 as factors
 bool is_cube(Value value, Value x, double c) {
-  MacInstruction product = factors_of(value);
+  FactorList product = factors_of(value);
   std::vector<Value> factors;
   for (Value factor : product.factors) { // a shared square
     Instruction* square = defined_by(factor, Opcode::Multiply);
@@ -75,14 +75,14 @@ bool is_tanh_gate(Value gate, Value x) {
   Instruction* add = defined_by(gate, Opcode::Add);
   Value tanh = add ? other_than(*add, 1) : Value{};
   if (!tanh || !tanh.def->is(Opcode::Tanh)) return false;
-  MacInstruction inner = factors_of(tanh.def->operand(0));
+  FactorList inner = factors_of(tanh.def->operand(0));
   if (!about(inner.constant, std::sqrt(2 / M_PI)) || inner.factors.empty()) return false;
   bool has_x = inner.factors.size() == 2 && remove(inner.factors, x);
   Instruction* sum = inner.factors.size() == 1 ? defined_by(inner.factors[0], Opcode::Add) : nullptr;
   if (!sum) return false;
   if (has_x) { // x * (1 + c x^2)
     Value square = other_than(*sum, 1);
-    MacInstruction product = square ? factors_of(square) : MacInstruction{};
+    FactorList product = square ? factors_of(square) : FactorList{};
     if (product.factors.size() == 1) {
       Instruction* shared = defined_by(product.factors[0], Opcode::Multiply);
       if (shared && shared->operand(0) == x && shared->operand(1) == x) product.factors = {x, x};
@@ -103,7 +103,7 @@ bool is_hard_gate(Value gate, Value x, bool scaled) {
   Value inner = add ? other_than(*add, scaled ? 0.5 : 3) : Value{};
   if (!inner) return false;
   if (!scaled) return inner == x;
-  MacInstruction product = factors_of(inner);
+  FactorList product = factors_of(inner);
   return about(product.constant, 1.0 / 6) && product.factors == std::vector<Value>{x};
 }
 
@@ -142,7 +142,7 @@ Value recover_logistic(Instruction& divide, GraphBuilder& builder) {
 
 Value recover_activation(Instruction& last, GraphBuilder& builder) {
   if (!is_float(last.type().dtype)) return {};
-  MacInstruction product = factors_of(last.result());
+  FactorList product = factors_of(last.result());
   if (product.factors.size() != 2) return {};
   for (int i : {0, 1}) {
     Value x = product.factors[static_cast<size_t>(i)], gate = product.factors[static_cast<size_t>(1 - i)];

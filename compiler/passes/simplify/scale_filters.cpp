@@ -32,8 +32,9 @@ bool is_small_pointwise(const Instruction& convolution) {
 
 Value scale(Instruction& convolution, const PassOptions& options) {
   // Unscaled sums may exceed what narrower types hold.
-  if (options.strict_math || !convolution.is(Opcode::Convolution) || convolution.type().dtype != DType::F32 ||
-      convolution.operand(0).dtype() != DType::F32 || !is_small_pointwise(convolution))
+  if (options.goals.strict_math() || !convolution.is(Opcode::Convolution) ||
+      convolution.type().dtype != DType::F32 || convolution.operand(0).dtype() != DType::F32 ||
+      !is_small_pointwise(convolution))
     return {};
   Value input = convolution.operand(0), filters = convolution.operand(1);
   if (!input.def->is(Opcode::Multiply) || !has_one_use(input)) return {};

@@ -305,7 +305,7 @@ bool split(Module& module, const PassOptions& options, const Wanted& is_wanted) 
 } // namespace
 
 bool split_quantised_dilations(Module& module, const PassOptions& options) {
-  if (!options.target || options.strict_math) return false;
+  if (!options.target || options.goals.strict_math()) return false;
   return split(module, options, is_profitable_in_integer_phases);
 }
 

@@ -24,7 +24,7 @@ Value split_reduction(Instruction& reduce, const PassOptions& options) {
   if (!reduce.is(Opcode::Reduce)) return {};
   auto reducer = plain_reducer(reduce);
   if (!reducer) return {};
-  auto split = plan::split_of_reduction(reduce, *options.target, options.threads);
+  auto split = plan::split_of_reduction(reduce, *options.target, options.goals.threads);
   if (!split) return {};
   GraphBuilder builder(*reduce.parent(), &reduce);
   builder.set_location(reduce.location());
@@ -47,7 +47,7 @@ Value split_reduction(Instruction& reduce, const PassOptions& options) {
 } // namespace
 
 bool split_reductions(Module& module, const PassOptions& options) {
-  if (!options.target || options.optimize_size) return false;
+  if (!options.target || options.goals.optimize_size()) return false;
   return rewrite_module(module, options, split_reduction);
 }
 

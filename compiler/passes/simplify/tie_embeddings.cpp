@@ -106,11 +106,7 @@ private:
     return false;
   }
 
-  plan::PlanOptions planning() const {
-    return {*options_.target,  options_.optimize_size, options_.strict_math,
-            options_.winograd, options_.schedules,     nullptr,
-            options_.threads};
-  }
+  plan::PlanOptions planning() const { return {*options_.target, options_.goals, options_.schedules}; }
 
   // The elements of a plain constant that may be such a table.
   static const Literal* table_of(Value value) {

@@ -1,5 +1,5 @@
-// Plans of whole modules: of every instruction first, then what they decide together.
-#include "compiler/plan/plan_module.h"
+// Plans of whole functions: every instruction first, then what instructions decide together.
+#include "compiler/plan/plan_function.h"
 
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/choose_winograd.h"
@@ -42,9 +42,9 @@ double part_of_taps(const ComputedConvolution& computed, Size size) {
   return part;
 }
 
-class ModulePlanning {
+class FunctionPlanning {
 public:
-  ModulePlanning(const Region& body, const PlanOptions& options) : options_(options), body_(body) {
+  FunctionPlanning(const Region& body, const PlanOptions& options) : options_(options), body_(body) {
     plans_.model_weight_bytes = constant_bytes(body);
   }
 
@@ -158,16 +158,16 @@ private:
   bool add_candidate(const Instruction& instruction, const ContractionPlan& direct,
                      const WinogradPlan* given) {
     if (!instruction.has_uses()) return false;
-    if (!given && (options_.optimize_size || options_.winograd == Winograd::Off)) return false;
+    if (!given && (options_.goals.optimize_size() || options_.goals.winograd == Winograd::Off)) return false;
     std::optional<KernelRoot> root = find_contraction(instruction);
     if (!root->op->is(Opcode::Convolution)) return false;
-    if (options_.strict_math && accumulates_in_f32(root->op->type().dtype)) return false;
+    if (options_.goals.strict_math() && accumulates_in_f32(root->op->type().dtype)) return false;
     const TargetInfo& target = options_.target;
     auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
     if (!is_packable_constant(computed.filter)) return false;
     WinogradCandidate candidate;
-    candidate.plans = plan_winograd(
-        {*computed.convolution, computed.result, target, plans_.model_weight_bytes, given, options_.threads});
+    candidate.plans = plan_winograd({*computed.convolution, computed.result, target,
+                                     plans_.model_weight_bytes, given, options_.goals.threads});
     if (candidate.plans.empty()) return false;
     candidate.filter = computed.filter.def->literal();
     candidate.direct_cycles = over_sizes([&](Size size) {
@@ -176,7 +176,7 @@ private:
                         stream_cycles(bytes, 1, target, plans_.model_weight_bytes));
     });
     network_cycles_ += candidate.direct_cycles;
-    candidate.is_asked = given || options_.winograd == Winograd::All;
+    candidate.is_asked = given || options_.goals.winograd == Winograd::All;
     if (given) candidate.direct_cycles = INFINITY;
     candidates_.push_back(std::move(candidate));
     candidate_instructions_.push_back(&instruction);
@@ -342,8 +342,8 @@ private:
 
 } // namespace
 
-Expected<KernelPlans> plan_module(const Module& module, const PlanOptions& options) {
-  return ModulePlanning(module.main().body(), options).run();
+Expected<KernelPlans> plan_function(const Function& function, const PlanOptions& options) {
+  return FunctionPlanning(function.body(), options).run();
 }
 
 } // namespace firn::plan

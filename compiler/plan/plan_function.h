@@ -1,5 +1,5 @@
-// The plans of a whole module: what stands in its text, what the schedule database says, and what the cost
-// model says of the rest.
+// The plans of a whole function: those that stand in its text, those of the schedule database, and the cost
+// model's for the rest.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"
@@ -9,6 +9,6 @@ namespace firn::plan {
 
 // A plan for every instruction that becomes a kernel. A plan in the text that cannot be read or followed is a
 // model error naming the instruction; one in the database that cannot be followed is left aside.
-Expected<KernelPlans> plan_module(const Module& module, const PlanOptions& options);
+Expected<KernelPlans> plan_function(const Function& function, const PlanOptions& options);
 
 } // namespace firn::plan
