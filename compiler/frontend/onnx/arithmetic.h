@@ -1,4 +1,4 @@
-// Short names for the elementwise ops that importers chain most, for those that are long formulas.
+// Short names for common elementwise ops, for importers that write long formulas.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"

@@ -32,7 +32,7 @@ bool is_counted(Value value) {
 }
 
 Value make_sequence(NodeContext& node, Values elements, const Type& element) {
-  if (node.failed()) return {}; // and so may elements be null
+  if (node.failed()) return {}; // elements may be null then
   auto length = static_cast<int64_t>(elements.size());
   if (length > kMaxLength)
     return node.fail_unsupported("a sequence of " + std::to_string(length) + " elements, the most are " +

@@ -43,7 +43,7 @@ void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& sc
   for (const auto& node : graph.node()) add_reads(node, used);
   for (const auto& output : graph.output()) used.insert(output.name());
   std::unordered_set<std::string_view>
-      inputs; // that stay inputs although they have an initializer, or have another value
+      inputs; // inputs whose initializer is not used: they stay inputs, or options fix them
   for (const auto& input : graph.input())
     if (state_.options.initializers_are_inputs || state_.options.is_state(input.name()) ||
         state_.options.is_fixed(input.name()))
@@ -212,7 +212,7 @@ void GraphImporter::import_operator(NodeContext& node) {
 }
 
 void GraphImporter::import_widened(NodeContext& node, const OperatorRow& row) {
-  std::optional<DType> narrow; // of the outputs
+  std::optional<DType> narrow; // dtype of the outputs
   for (Value& input : node.inputs_) {
     if (!input || !input.type().is_tensor() || NodeContext::widened_dtype(input.dtype()) == input.dtype())
       continue;

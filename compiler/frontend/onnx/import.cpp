@@ -1,5 +1,5 @@
 // The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, pair
-// what is state, drop what is unused.
+// inputs and outputs that are one state, drop unused instructions.
 #include "compiler/frontend/onnx/import.h"
 
 #include "compiler/frontend/onnx/containers.h"
@@ -26,8 +26,8 @@ std::string module_name(const std::string& path) {
   return stem;
 }
 
-// Adds a result, or one for each tensor that the value holds, of maps their values and keys; of a sequence
-// whose length a run decides, the tensor of its elements as rows.
+// Adds a result for each tensor that the value holds: a map gives its values and its keys, a counted sequence
+// the tensor of its rows.
 void add_results(const std::string& name, Value value, Function& main, Values& results,
                  DiagnosticList& diagnostics) {
   if (is_map(value)) {

@@ -20,19 +20,19 @@ namespace firn::onnx {
 struct DimRange {
   int64_t lower = 1;
   int64_t upper = INT64_MAX;
-  int64_t multiple = 1;             // of which every value is one
+  int64_t multiple = 1;             // every value is a multiple of this
   std::vector<int64_t> values = {}; // ascending, the first and last are the bounds; empty: every multiple
 };
 
 // The length of an optional input that holds nothing.
 inline constexpr int64_t kAbsent = -1;
 
-// What the elements of a sequence that is an input or output of the model are called in the module: NAME_0,
-// NAME_1, ... What an optional holds has the optional's name.
+// The name in the module of an element of a sequence that is an input or output of the model: NAME_0, NAME_1,
+// ... The value in an optional has the optional's name.
 std::string element_name(const std::string& sequence, size_t number);
 
-// Of a map, or a sequence of maps: its values have its own name, and its keys this one. That of an input
-// has as many of both as the dim of the second name says.
+// The names in the module of the keys of a map, or of a sequence of maps, and of the dim that counts them if
+// the map is an input. The values have the map's own name.
 std::string keys_name(const std::string& map);
 std::string map_size_name(const std::string& map);
 
@@ -45,23 +45,23 @@ struct CustomOperator {
 
 struct ImportOptions {
   // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound
-  // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a
-  // sum where both are given.
+  // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a sum
+  // if both are given.
   std::map<std::string, int64_t> dims;
   std::map<std::string, DimRange> ranges;
-  // What dims are called in place of their own names: another dim, or a sum or product of some.
+  // Other names for dims: that of another dim, or a sum or product of several.
   std::map<std::string, std::string> dim_names;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
   std::map<std::string, std::vector<int64_t>> shapes;
-  // The same where some words are names: what the dims are called from here on, "n", "4".
+  // Whole shapes with names among the extents, "n" beside "4": the input's dims take these names.
   std::map<std::string, std::vector<std::string>> named_shapes;
-  // How many elements inputs that are sequences have, and kAbsent for optionals that hold nothing. Elements
-  // are inputs by themselves (element_name); shapes and constants above speak of these.
+  // The lengths of inputs that are sequences, and kAbsent for optionals that hold nothing. Each element is an
+  // input by itself (element_name), by whose name shapes and constants are given.
   std::map<std::string, int64_t> lengths;
   // Graph inputs fixed to these values, in place of an initializer's if they have one: they are no
   // parameters of the module. For inputs that decide shapes.
   std::map<std::string, LiteralRef> constants;
-  // The same as text: numbers apart by commas, of the input's type, as many as its dims say.
+  // Constants as text: numbers apart by commas, of the input's type, as many as its dims say.
   std::map<std::string, std::string> constant_texts;
   bool is_fixed(const std::string& input) const {
     return constants.count(input) || constant_texts.count(input);
@@ -76,13 +76,13 @@ struct ImportOptions {
   }
   // Operators of the program by name, before those that Firn knows and functions of the model.
   std::map<std::string, CustomOperator> custom;
-  // Types of values that such operators give, "f32[batch,8]", where the model does not say them.
+  // Types of values that such operators give, "f32[batch,8]", if the model does not declare them.
   std::map<std::string, std::string> values;
-  // What integers that only a run knows may be at most, where they decide extents: by the name of the value,
-  // one for all its elements or one for each. A run ends where one is larger.
+  // Upper bounds of integers that only a run knows and that decide extents: by the name of the value, one for
+  // all its elements or one for each. A run with a larger integer ends.
   std::map<std::string, std::vector<int64_t>> bounds;
-  // Programs may be given other values of the model's constants of several elements: what is made of the
-  // model does not depend on them, or says so (Literal::refittable).
+  // Programs may be given other values for the model's constants of several elements: the compiler does not
+  // make use of their values, or says so (Literal::refittable).
   bool refittable_constants = false;
   LiteralRef constant(const LiteralRef& literal) const {
     bool may_change = refittable_constants && literal && literal->num_elements() > 1;
@@ -103,15 +103,15 @@ struct UnsupportedOperator {
 struct ValueFacts {
   std::string name;
   std::string type;                   // "f32[batch,3,224,224]", "f32[?]" without a shape
-  bool has_initializer = false;       // of an input: the value it has unless one is given
-  std::vector<std::string> dims = {}; // what options call its dims; empty names where they are numbers
+  bool has_initializer = false;       // an input has this value unless one is given
+  std::vector<std::string> dims = {}; // the names by which options set its dims; empty for numbers
 };
 
 struct ModelFacts {
   int64_t ir_version = 0;
   std::vector<std::pair<std::string, int64_t>> opsets; // domain ("ai.onnx") and version, sorted
   std::string producer, graph_name;
-  std::string sha256;                       // of the model file
+  std::string sha256;                       // hash of the model file
   std::map<std::string, int64_t> operators; // "Conv", "com.acme:Pool" to number of nodes, subgraphs included
   int64_t nodes = 0, parameters = 0, parameter_bytes = 0; // parameters: elements of initializers
   std::vector<ValueFacts> inputs, outputs;                // inputs: all of the graph's, in its order
@@ -131,7 +131,7 @@ struct ImportedModel {
   std::unique_ptr<Module> module;
   ModelFacts facts;
   std::map<std::string, LiteralRef> initial_states; // by input; others start from zeros
-  std::vector<VaryingDim> dims;                     // of inputs
+  std::vector<VaryingDim> dims;                     // dims of inputs
 };
 
 // Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:
@@ -140,7 +140,7 @@ struct ImportedModel {
 std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options,
                                            DiagnosticList& diagnostics);
 
-// The same for bytes in memory; external data is refused.
+// Imports a model from bytes in memory; external data is refused.
 std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes,
                                                  const ImportOptions& options, DiagnosticList& diagnostics);
 

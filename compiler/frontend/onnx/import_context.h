@@ -1,5 +1,5 @@
-// What an importer sees of one ONNX node: checked inputs, typed attributes, graph ops that never abort, and
-// outputs to set.
+// The view that an importer has of one ONNX node: checked inputs, typed attributes, graph ops that never
+// abort, and outputs to set.
 //
 // A failure is sticky: fail() records one diagnostic and every later op returns a null Value, as does any
 // op with a null operand. An importer may therefore chain ops without checks, but asks `if (!value) return`
@@ -53,11 +53,11 @@ public:
   void fail(std::string message);             // the model is wrong, perhaps for the shapes at hand alone
   void fail_form(std::string message);        // the model is wrong, whatever the shapes
   void fail_unsupported(std::string message); // the model is right, Firn cannot do it yet
-  // The same for want of what `values` hold; names the graph inputs that they are computed from.
+  // Fails because what `values` hold is not known; names the graph inputs that they are computed from.
   void fail_unknown(const Values& values, std::string message);
   void warn(std::string message);
   bool failed() const { return failed_; }
-  void give_up() { failed_ = true; } // what is wrong has been said
+  void give_up() { failed_ = true; } // the diagnostic has been recorded
 
   // --- Inputs. Index past the end or an empty name: absent, a null Value.
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
@@ -93,8 +93,8 @@ public:
   double float_attribute(std::string_view name, double fallback);
   std::string string_attribute(std::string_view name, std::string_view fallback);
   Ints ints_attribute(std::string_view name, Ints fallback = {});
-  // Integers beyond +-2^31 fail(), so that products of two do not overflow; not with this one (ends of
-  // Slice).
+  // The attributes above fail() for integers beyond +-2^31, so that products of two do not overflow. These
+  // two take any integer, such as the ends of Slice.
   Ints unbounded_ints_attribute(std::string_view name, Ints fallback = {});
   Ints unbounded_int_attribute(std::string_view name); // a list of one number
   std::vector<double> floats_attribute(std::string_view name, std::vector<double> fallback = {});
@@ -103,19 +103,19 @@ public:
   LiteralRef tensor_attribute(std::string_view name); // null if absent or after fail(); sparse is made dense
   const wire::GraphProto* graph_attribute(std::string_view name);
   std::optional<Type> type_attribute(std::string_view name); // tensors without their dims; absent is a fail()
-  // As above, but absent is a fail() too.
+  // These fail() if the attribute is absent, too.
   int64_t required_int(std::string_view name);
   Ints required_ints(std::string_view name);
   // One of `allowed`, or fail() listing them.
   std::string choice_attribute(std::string_view name, std::string_view fallback,
                                std::initializer_list<std::string_view> allowed);
 
-  // --- What is known of values now.
+  // --- Facts about values that are known now.
   LiteralRef constant(Value value) const;               // the literal of a constant; null otherwise
   std::optional<Ints> constant_ints(Value value) const; // elements of an integer or bool constant
   std::optional<std::vector<double>> constant_doubles(Value value) const;
   std::optional<std::vector<IntExpr>> known_ints(Value value) const; // elements as expressions over symbols
-  // As constant_ints and constant_doubles for an input, but fail() with "input 'axes' must be constant".
+  // Constants of an input, or fail() with "input 'axes' must be constant".
   std::optional<Ints> required_constant_ints(int input);
   std::optional<std::vector<double>> required_constant_doubles(int input);
   // Elements that must be usable as dims: constants >= 0 or expressions over symbols; fail() otherwise.
@@ -124,7 +124,7 @@ public:
   // --- Graph ops, at the end of the current region. All return a null Value after a failure; wrong
   // operands fail().
   Instruction* make(Opcode opcode, Values operands, Attributes attributes = {});
-  // With result types given, for ops whose types do not follow from operands; only their size is checked.
+  // Makes an op with the result types given, if they do not follow from operands; only their size is checked.
   Instruction* make_typed(Opcode opcode, Values operands, std::vector<Type> types,
                           Attributes attributes = {});
   Value op(Opcode opcode, Values operands, Attributes attributes = {});
@@ -140,7 +140,7 @@ public:
   Value compare(std::string_view direction, Value lhs, Value rhs);
   Value select(Value condition, Value on_true, Value on_false); // broadcasts
   Value convert(Value operand, DType dtype);
-  // f16 and bf16 as f32, for steps of an operator whose sums and products are not rounded in between.
+  // f16 and bf16 as f32, for operators that do not round sums and products in between.
   Value widened(Value operand) {
     return operand ? convert(operand, widened_dtype(operand.dtype())) : operand;
   }
@@ -156,7 +156,7 @@ public:
   Value transpose(Value operand, Ints permutation);
   Value slice(Value operand, Ints starts, Ints limits, Ints strides);
   Value slice_dim(Value operand, int dim, int64_t start, int64_t limit); // other dims whole
-  // [start, start + size) of one dim, which has that: extents that vary.
+  // The elements [start, start + size) of one dim, if these extents vary. The dim must have them.
   Value slice_symbolic(Value operand, int dim, const IntExpr& start, const IntExpr& size);
   Value concatenate(Values operands, int dim);
   Value pad(Value operand, Value value, Ints low, Ints high, Ints interior = {});
@@ -164,7 +164,7 @@ public:
   Value reduce(Opcode reducer, Value operand, const std::vector<int>& dims, bool keep_dims);
   Value reduce_window(Opcode reducer, Value operand, Window window);
   Value dim_size(Value operand, int dim); // i64 scalar; constant for a static dim
-  // The product of dims, or nothing after a failure where it could leave 64 bits.
+  // The product of dims, or nothing after a failure if it could exceed 64 bits.
   std::optional<Dim> product(const std::vector<Dim>& dims);
   // The number of elements of `value` along dims, of dtype: a constant, or computed from dim_size.
   Value count(Value value, const std::vector<int>& dims, DType dtype);
@@ -180,17 +180,18 @@ public:
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
   // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
-  // The values that two branches, the regions of the If `made`, give; where they give different extents of
-  // one rank, these are counted.
+  // The results of the If `made`, whose two regions are the branches. Extents that differ between the
+  // branches are counted by the run.
   std::optional<Values> finish_if(Instruction* made, Value condition);
-  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing
-  // after a failure. `is_branch`: of an If, which goes on where its graph alone does not (node_walk.h).
+  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing after
+  // a failure. `is_branch`: the subgraph is a branch of an If, which may go on behind the end of the graph
+  // (node_walk.h).
   std::optional<Values> import_subgraph(const wire::GraphProto& graph, const Values& arguments,
                                         bool is_branch = false);
 
   // --- Outputs.
   int num_outputs() const;          // names that the node lists, trailing empty ones dropped
-  bool has_output(int index) const; // listed with a name
+  bool has_output(int index) const; // whether it is listed with a name
   void set_output(int index, Value value);
   const Values& outputs() const { return outputs_; }
 
@@ -200,8 +201,8 @@ public:
   void in_region(Region& region, const std::function<void()>& f);
   // Erases an unused op with its regions; nothing made in them may be referred to again.
   void discard(Instruction* instruction);
-  // For makers of composites (compiler/graph/composites.h). What it makes is neither validated nor folded:
-  // the caller has checked ranks, dtypes and dims. The end of the current region, at the node's location.
+  // Makes composites (compiler/graph/composites.h) at the end of the current region, at the node's location.
+  // They are neither validated nor folded: the caller has checked ranks, dtypes and dims.
   GraphBuilder builder() const;
   ImportState& state() const { return *state_; }
 
@@ -223,11 +224,11 @@ private:
   int index_;
   int opset_;
   Region* region_;
-  std::string location_; // of instructions: the node's name, or its first output's
+  std::string location_; // for instructions: the node's name, or its first output's
   Values inputs_, outputs_;
   bool failed_ = false;
-  bool by_shapes_ = false;       // what fails now may be right for other shapes
-  bool defines_outputs_ = false; // itself, in its scope
+  bool by_shapes_ = false;       // a failure now may depend on the shapes at hand
+  bool defines_outputs_ = false; // the importer defines them in its scope
 };
 
 } // namespace firn::onnx

@@ -1,4 +1,4 @@
-// What one import shares: symbols, functions, warnings.
+// The state that all nodes of one import share: symbols, functions, warnings.
 #include "compiler/frontend/onnx/import_state.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ bool is_reserved(const std::string& word) {
   return word == "floordiv" || word == "mod" || word == "min" || word == "max" || word == "inf";
 }
 
-// How the names of counts begin, and of no dim of a model.
+// Names of counts begin with this, and no name of a model's dim does.
 constexpr char kCountPrefix[] = "count_";
 
 constexpr size_t kMaxWarnings = 100;

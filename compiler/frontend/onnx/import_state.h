@@ -16,9 +16,9 @@ namespace firn::onnx {
 // Caps on what a hostile model can make the importer do.
 inline constexpr int64_t kMaxNodes =
     250'000;                         // imported nodes, inlined functions and unrolled bodies included
-inline constexpr int kMaxDepth = 64; // of function calls and subgraphs
+inline constexpr int kMaxDepth = 64; // nesting of function calls and subgraphs
 inline constexpr int64_t kAttributeLimit = int64_t{1}
-                                           << 31; // of integers in attributes: products of two still fit
+                                           << 31; // attributes hold smaller integers: products of two fit
 
 // The call of a model-local function, or the main graph: what names of attributes and versions of opsets
 // mean.
@@ -27,11 +27,11 @@ struct Frame {
   const wire::FunctionProto* function = nullptr;
   std::map<std::string, const wire::AttributeProto*> attributes; // by the function's name for them
   std::map<std::string, int> opsets;
-  std::string prefix; // of node labels: "call/"
+  std::string prefix; // for node labels: "call/"
 };
 
-// What a name stands for. Without a value it is an optional input that was left out, or the output of a node
-// that failed: uses of the latter are skipped without a word.
+// The meaning of a name. Without a value it is an optional input that was left out, or the output of a node
+// that failed. Nodes that use the latter are skipped without a diagnostic.
 struct NamedValue {
   Value value;
   bool failed = false;
@@ -63,14 +63,14 @@ private:
 // made of dims. Only the first result of an instruction can be known.
 class KnownInts {
 public:
-  // From here and from constants of integers and bools with at most kMaxKnown elements.
+  // Elements recorded here, or those of a constant of integers or bools with at most kMaxKnown elements.
   std::optional<std::vector<IntExpr>> find(Value value) const;
-  // What `instruction` computes, if its operands are known and it is simple enough.
+  // The elements that `instruction` computes, if its operands are known and it is simple enough.
   std::optional<std::vector<IntExpr>> compute(const Instruction& instruction) const;
   void set(const Instruction* instruction, std::vector<IntExpr> elements) {
     elements_[instruction] = std::move(elements);
   }
-  // Of an instruction that is about to be erased, and those in its regions.
+  // Forgets an instruction that is about to be erased, and those in its regions.
   void forget_all(const Instruction& instruction);
 
   static constexpr int64_t kMaxKnown = 64;
@@ -96,17 +96,17 @@ public:
   int64_t nodes = 0;
   int depth = 0;
   bool out_of_budget = false;
-  NodeWalk* walk = nullptr; // of the node at hand
-  // Whether the branches of the If at hand give values of different types, which nothing behind it in its
-  // graph brings together: the If around it takes that graph on.
+  NodeWalk* walk = nullptr; // the walk that the node at hand is in
+  // Set when the branches of an If give values whose types cannot agree. The import_rest functions of
+  // node_walk.h clear it, or leave it set for an If or a call further out.
   bool disagreement = false;
-  // Conditions of the Ifs around the node at hand, and which of their branches it is imported in. So are
-  // those of Ifs before it of which one branch alone can be computed: a run that takes the other has ended.
+  // Conditions of the Ifs around the node at hand, and which of their branches it is imported in. Earlier Ifs
+  // of which only one branch can be computed are here too: a run that takes the other has ended.
   std::vector<std::pair<Value, bool>> decided;
-  size_t errors_by_shapes = 0; // of the diagnostics, those of nodes that may be right for other shapes
-  int apart = 0; // Ifs in whose branches the node at hand is, though behind them: these give different types
-  size_t rest_budget = size_t{1} << 24; // nodes behind Ifs that the search for users of their values may pass
-  std::set<std::string> used_bounds;    // of options.bounds
+  size_t errors_by_shapes = 0;          // diagnostics that may depend on the shapes at hand
+  int apart = 0;                        // disagreeing Ifs into whose branches the node at hand is imported
+  size_t rest_budget = size_t{1} << 24; // nodes that searches for users of an If's values may still visit
+  std::set<std::string> used_bounds;    // names in options.bounds
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
   size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
   size_t element_budget = size_t{1} << 20;    // elements that sequences may still list
@@ -116,21 +116,20 @@ public:
   static std::string word_of(const std::string& name);
   // A symbol of the module for a name of the model; made at first use, its name made a word of the text form.
   SymbolRef symbol(const std::string& name, DimRange range);
-  // A fresh symbol for a count that only a run knows.
+  // A fresh symbol for an extent that the run counts.
   SymbolRef count_symbol(int64_t upper);
   // Whether the symbol is such a count, which no option can bind.
   static bool is_count(const Symbol& symbol);
-  // Dims as values say them: those made of such counts are counted.
+  // Marks dims as counted if their extents are made of such symbols.
   static std::vector<Dim> with_counts(std::vector<Dim> dims);
-  // Whether a tensor could not be read for want of the file that it lies in, which is said once for all that
-  // do.
+  // Whether a tensor could not be read because its external file is missing, which is reported once per file.
   bool lacks_file(const Diagnostic& error);
   const wire::FunctionProto* find_function(const wire::NodeProto& node) const;
   void warn(std::string message);
 
 private:
   SymbolRef add_symbol(const std::string& word, DimRange range);
-  std::set<std::string> missing_;                                              // what was said of files
+  std::set<std::string> missing_;                                              // messages about missing files
   std::map<std::string, SymbolRef> symbols_;                                   // by the model's names
   std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_; // by domain, name, overload
 };
@@ -142,11 +141,11 @@ class GraphImporter {
 public:
   GraphImporter(ImportState& state, Region& region) : state_(state), region_(region) {}
 
-  // Initializers and nodes of `graph`; its inputs are defined in `scope` already. `is_branch`: of an If,
-  // which goes on where the walk over its nodes ends.
+  // Imports initializers and nodes of `graph`; its inputs are defined in `scope` already. `is_branch`: the
+  // graph is a branch of an If, which may go on behind the end of the walk.
   void import_body(const wire::GraphProto& graph, Scope& scope, bool is_branch = false);
   void import_initializers(const wire::GraphProto& graph, Scope& scope);
-  // One step of the walk, unless it is done.
+  // Imports one step of the walk, unless it is done.
   void import_step(NodeWalk& walk, size_t step);
   // The value of each of a graph's outputs, or nothing after a diagnostic that `where` begins.
   std::optional<Values> outputs(const wire::GraphProto& graph, const Scope& scope, const std::string& where);
@@ -176,8 +175,8 @@ bool check_types(NodeContext& node, const OperatorRow& row);
 // as 1, so that every partial product is bounded too).
 bool is_sane_type(const Type& type);
 
-// Erases what no result needs, from the end, in regions too, but for checks of the branch that a run takes.
-// True if something was erased.
+// Erases from the end, in regions too, instructions that no result needs, except checks of the branch that a
+// run takes. True if something was erased.
 bool erase_unused(Region& region);
 
 } // namespace firn::onnx

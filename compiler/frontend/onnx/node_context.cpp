@@ -30,7 +30,7 @@ GraphBuilder NodeContext::builder() const {
 
 void NodeContext::fail(std::string message) {
   if (!failed_ && by_shapes_) ++state_->errors_by_shapes;
-  // The model may never take that branch together with this one, by conditions that exclude each other.
+  // Conditions may exclude each other, so that no run takes that branch together with this one.
   if (state_->apart > 0)
     return fail_unsupported(std::move(message) + ", where an If before it gives values of another type");
   if (!failed_) state_->diagnostics.add(model_error(label() + ": " + std::move(message)));
@@ -185,7 +185,7 @@ std::optional<std::vector<int>> NodeContext::axes(const Ints& axes, int rank) {
 }
 
 LiteralRef NodeContext::constant(Value value) const {
-  constexpr size_t kMaxBytes = size_t{1} << 20; // that a broadcast makes of a constant
+  constexpr size_t kMaxBytes = size_t{1} << 20; // size of a constant that a broadcast makes
   if (value && value.def->is(Opcode::BroadcastInDim) && value.type().is_static()) {
     LiteralRef repeated = constant(value.def->operand(0));
     auto made = repeated ? evaluate_instruction(*value.def, {repeated}, kMaxBytes) : std::nullopt;

@@ -49,7 +49,7 @@ std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
       count = *product;
       continue;
     }
-    constexpr size_t max_products = 64; // of coefficients below 2^27: no sum of these leaves 64 bits
+    constexpr size_t max_products = 64; // products of coefficients below 2^27, whose sum fits 64 bits
     if (count.terms().size() * dim.extent.terms().size() > max_products) return std::nullopt;
     for (const IntExpr* factor : std::array<const IntExpr*, 2>{&count, &dim.extent})
       for (const auto& term : factor->terms())

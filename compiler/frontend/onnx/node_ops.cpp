@@ -27,7 +27,7 @@ bool may_fold(const Literal& literal) {
 
 bool may_fold(const Type& type) {
   if (!type.is_tensor() || type.dtype == DType::String) return false;
-  if (!type.is_static()) return true; // a NonZero of constants
+  if (!type.is_static()) return true; // such as a NonZero of constants
   bool index = type.dtype == DType::I64 || type.dtype == DType::I32 || type.dtype == DType::Bool;
   return type.num_elements() <= (index ? kFoldIndexElements : kFoldElements);
 }
@@ -54,7 +54,7 @@ bool is_sane_type(const Type& type) {
   std::vector<int64_t> extents;
   for (const Dim& dim : type.dims) {
     if (!is_safe_dim(dim.extent)) return false;
-    // Where inputs decide a dim within bounds, memory is planned for these.
+    // Memory is planned for the upper bound of a dim, unless the run counts it.
     std::vector<SymbolRef> symbols = dim.extent.symbols();
     bool counted = std::any_of(symbols.begin(), symbols.end(),
                                [](const SymbolRef& symbol) { return ImportState::is_count(*symbol); });
@@ -79,7 +79,7 @@ static bool repeats_many(const Instruction& made) {
 }
 
 // Replaces an instruction on constants by its value, and records what is known of integers made of symbolic
-// dims. What a broadcast repeats is not stored: who wants to know all of it asks for it (constant()).
+// dims. The result of a broadcast is not stored: constant() makes it when all elements are needed.
 Instruction* NodeContext::folded(Instruction* made) {
   if (made->num_results() != 1 || !made->type().is_tensor() || widens_bytes(*made) || repeats_many(*made))
     return made;
@@ -87,7 +87,7 @@ Instruction* NodeContext::folded(Instruction* made) {
   bool foldable = may_fold(made->type());
   std::vector<LiteralRef> operands;
   for (Value operand : made->operands()) {
-    if (!foldable) break; // to know all of an operand may take making it
+    if (!foldable) break; // constant() may have to make all elements of an operand
     operands.push_back(constant(operand));
     foldable = operands.back() && may_fold(*operands.back());
   }
@@ -160,7 +160,7 @@ Value NodeContext::model_constant(LiteralRef literal) {
   return made->result();
 }
 
-// The zero of strings is the empty one.
+// The empty string is the zero of strings.
 static Value zero_string(NodeContext& node, bool is_zero) {
   if (is_zero) return node.constant(Literal::strings({}, {""}));
   return node.fail_unsupported("strings are not supported here"), Value{};
@@ -186,7 +186,7 @@ Value NodeContext::splat_like(Value like, double value) {
 
 namespace {
 
-// Whether there are extents of dims that vary with which these do broadcast.
+// Whether some run's extents of varying dims let these broadcast.
 bool may_broadcast(const std::vector<Dim>& lhs, const std::vector<Dim>& rhs) {
   for (size_t i = 1; i <= std::min(lhs.size(), rhs.size()); ++i) {
     const Dim &l = lhs[lhs.size() - i], &r = rhs[rhs.size() - i];

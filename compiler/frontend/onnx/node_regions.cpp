@@ -60,8 +60,8 @@ Instruction* NodeContext::composite(std::string_view name, Values operands, Attr
   return made;
 }
 
-// Exporters give a scalar from one branch and a vector of one element from the other: both become what the
-// first gives.
+// Exporters give a scalar from one branch and a vector of one element from the other. Both take the shape
+// that the first has.
 void NodeContext::unify_one_element(Region& first, Region& second) {
   for (size_t i = 0; i < std::min(first.results().size(), second.results().size()); ++i) {
     const Type &wanted = first.results()[i].type(), &found = second.results()[i].type();
@@ -75,8 +75,8 @@ void NodeContext::unify_one_element(Region& first, Region& second) {
   }
 }
 
-// Both results at the larger bounds of the extents that differ, with these extents behind all results; the
-// dims that do. Nothing where no extents make one type of the two.
+// Pads both regions' result `result` to the larger bounds of the extents that differ, and appends these
+// extents to the regions' results. Returns the dims that differ; nothing if dtypes or ranks do.
 Ints NodeContext::unify_extents(Region& first, Region& second, size_t result) {
   const Type lhs = first.results()[result].type(), rhs = second.results()[result].type();
   if (!lhs.is_tensor() || !rhs.is_tensor() || lhs.dtype != rhs.dtype || lhs.rank() != rhs.rank()) return {};
@@ -195,7 +195,7 @@ std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph
   ++state_->depth;
   importer.import_body(graph, scope, is_branch);
   --state_->depth;
-  state_->decided.resize(decided); // what is taken for granted in the subgraph may not be outside
+  state_->decided.resize(decided); // choices made within the subgraph do not hold outside
   if (state_->disagreement) return failed_ = true, std::nullopt;
   auto results = importer.outputs(graph, scope, label() + ": subgraph '" + graph.name() + "': ");
   if (!results) failed_ = true;

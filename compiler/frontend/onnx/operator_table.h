@@ -15,13 +15,13 @@ class NodeContext;
 // have been checked against the row.
 using Importer = void (*)(NodeContext& node);
 
-inline constexpr int kVariadic = 1 << 20; // as max_inputs, max_outputs: any number
-inline constexpr int kLatest = 1 << 20;   // as until: every later version
+inline constexpr int kVariadic = 1 << 20; // for max_inputs, max_outputs: any number
+inline constexpr int kLatest = 1 << 20;   // for until: every later version
 
 // How an importer gets inputs of f16 and bf16.
 enum class NarrowFloats : unsigned char {
   AsGiven, // the operator is one graph op, or its importer chooses what is computed in f32
-  Widened, // as f32, and its outputs of f32 are narrowed again: nothing between is rounded or overflows
+  Widened, // they are f32, and outputs of f32 are narrowed: nothing between is rounded or overflows
 };
 
 struct OperatorRow {

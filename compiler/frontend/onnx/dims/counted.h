@@ -1,21 +1,22 @@
-// Values whose extent data decides: a bound, and a count that the run gives.
+// Values with extents that data decide: each has an upper bound, and the run counts its elements.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
 
 namespace firn::onnx {
 
-// i64[rank, <=n]: the coordinates of elements that are not zero, one column each, in row-major order. No more
-// than `most` are, by what the caller knows.
+// i64[rank, <=n]: the coordinates of elements that are not zero, one column each, in row-major order. The
+// caller may know that no more than `max` elements are.
 Value non_zero(NodeContext& node, Value x, int64_t max = INT64_MAX);
-// The elements along `axis` whose condition holds; bool[m], m at most the extent. The extent is counted.
+// The elements along `axis` for which `condition` (bool[m], m at most the extent) holds. The result's extent
+// is counted.
 Value compress(NodeContext& node, Value x, int axis, Value condition);
 
 // The first `count` rows (i64[]) along `axis`.
 Value first_rows(NodeContext& node, Value x, int axis, Value count);
 
-// A value of any extents within bounds as one of those extents, for places that want one type; what is beyond
-// is zero.
+// A value whose extents are no larger than `dims`, padded with zeros to `dims`, for places that want one
+// type.
 Value bounded(NodeContext& node, Value x, const std::vector<Dim>& dims);
 
 } // namespace firn::onnx

@@ -1,4 +1,4 @@
-// See meeting_extents.h.
+// See dim_unification.h.
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
@@ -16,7 +16,7 @@ bool may_be_one(const Dim& dim) {
   return dim.extent.lower_bound() <= 1 && dim.extent.upper_bound() >= 1;
 }
 
-// The extent of what two give of which each may be 1 and stand for the other, or none at all.
+// The extent to which two extents broadcast, if each of them may be 1 or 0 in a run.
 Dim larger_unless_none(const Dim& lhs, const Dim& rhs) {
   IntExpr both = max(lhs.extent, rhs.extent), fewer = min(lhs.extent, rhs.extent);
   Dim dim(fewer.lower_bound() >= 1 ? both : both * min(fewer, 1));
@@ -24,7 +24,7 @@ Dim larger_unless_none(const Dim& lhs, const Dim& rhs) {
   return dim;
 }
 
-// Whether `whole` is what larger_unless_none made of `part` and others.
+// Whether larger_unless_none made `whole` from `part` and others.
 bool has_met(const IntExpr& whole, const IntExpr& part) {
   if (whole == part) return true;
   const std::vector<IntExpr::Term>& terms = whole.terms();
@@ -35,7 +35,7 @@ bool has_met(const IntExpr& whole, const IntExpr& part) {
   return false;
 }
 
-// Of two ways to write an extent, the one that says more of it.
+// The simpler of two expressions for one extent; one that no run counts is preferred.
 const Dim& plainer(const Dim& lhs, const Dim& rhs) {
   if (lhs.counted != rhs.counted) return lhs.counted ? rhs : lhs;
   for (size_t limit = 0; limit < 16; ++limit) {
@@ -45,7 +45,7 @@ const Dim& plainer(const Dim& lhs, const Dim& rhs) {
   return lhs;
 }
 
-// Where an expression would grow long, the extent of the two is counted anew.
+// The extent to which two extents broadcast, as a new count of the run: for expressions that would grow long.
 std::optional<Dim> counted_unified_dim(NodeContext& node, const Dim& lhs, const Dim& rhs) {
   Value left = extent_value(node, lhs), right = extent_value(node, rhs);
   Value is_one = node.compare("eq", left, node.scalar_int(DType::I64, 1));
@@ -76,7 +76,7 @@ void warn_of(NodeContext& node, const Dim& lhs, const Dim& rhs) {
             " are not seen to be equal; a run where they do not fit ends" + binding_advice({lhs, rhs}));
 }
 
-// Whether no extents of dims that vary make these fit.
+// Whether these cannot fit in any run, whatever extents its dims have.
 bool differ_for_sure(const std::vector<Dim>& own, const std::vector<Dim>& wanted, bool stretches) {
   if (stretches ? own.size() > wanted.size() : own.size() != wanted.size()) return true;
   for (size_t i = 0; i < own.size(); ++i) {
@@ -86,8 +86,8 @@ bool differ_for_sure(const std::vector<Dim>& own, const std::vector<Dim>& wanted
   return false;
 }
 
-// x with `extent` along `axis`, of which a run ends where x has another there. `stretches`: x may also have 1
-// there, which then stands for all.
+// x with `extent` along `axis`; a run in which x has another extent there ends. `stretches`: an extent of 1
+// is broadcast.
 Value with_extent(NodeContext& node, Value x, int axis, const Dim& extent, bool stretches = false) {
   if (!x || node.failed()) return {};
   const Dim own = x.type().dims[static_cast<size_t>(axis)];
@@ -99,7 +99,8 @@ Value with_extent(NodeContext& node, Value x, int axis, const Dim& extent, bool 
     places = multiply(node, places, node.select(is_one, node.scalar_int(DType::I64, 0), one));
     wanted = node.select(is_one, one, wanted);
   }
-  // Rows are taken from as many further as the two differ: by none, or the run has ended.
+  // The gather must depend on the check, so its places are moved by the difference: 0, unless the run has
+  // ended.
   Value excess = subtract(node, same_value(node, size, wanted), wanted);
   return node.op(Opcode::Gather, {x, add(node, places, excess)}, {{"axis", int64_t{axis}}});
 }

@@ -14,18 +14,18 @@ namespace {
 using Ratios = std::vector<Ratio>;
 
 constexpr int64_t kExact = int64_t{1} << 24; // f32 holds every integer up to here
-constexpr int kDeepest = 16;                 // floats between integers
+constexpr int kDeepest = 16;                 // depth of chains of float ops
 
 bool is_power_of_two(int64_t value) {
   return (value & (value - 1)) == 0;
 }
 
-// Whether f32 holds the ratio itself, which then may be computed with further.
+// Whether f32 holds the ratio without rounding, so that more ops may follow.
 bool is_exact(const Ratio& ratio) {
   return is_power_of_two(ratio.denominator);
 }
 
-// Whether two such expressions multiply, and grow by two denominators, far below 2^62.
+// Whether products of two such expressions, times two denominators, stay far below 2^62.
 bool has_small_numbers(const IntExpr& value) {
   bool small = std::abs(value.constant_part()) <= kExact;
   for (const IntExpr::Term& term : value.terms()) small &= std::abs(term.coefficient) <= kExact;
@@ -38,7 +38,7 @@ std::optional<Ratio> checked(const IntExpr& numerator, int64_t denominator) {
   return small ? std::optional(Ratio{numerator, denominator}) : std::nullopt;
 }
 
-// A constant as a whole number of a power of two.
+// A constant as an integer over a power of two.
 std::optional<Ratio> exact_constant(double value) {
   int64_t denominator = 1;
   while (value != std::floor(value) && denominator < kExact) {
@@ -54,7 +54,7 @@ std::optional<Ratio> product(const Ratio& lhs, const Ratio& rhs) {
   return checked(lhs.numerator * rhs.numerator, lhs.denominator * rhs.denominator);
 }
 
-// By a constant; its own rounding is the last one.
+// Division by a constant. The quotient may be rounded, but nothing before it.
 std::optional<Ratio> quotient(const Ratio& lhs, const Ratio& rhs) {
   if (!is_exact(lhs) || !is_exact(rhs) || !rhs.numerator.is_constant() || rhs.numerator.value() <= 0)
     return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<Ratio> sum(const Ratio& lhs, const Ratio& rhs, int64_t sign) {
                  denominator);
 }
 
-// Rounding does not change which is larger.
+// The larger or smaller ratio: rounding does not change which one it is.
 std::optional<Ratio> extreme(const Ratio& lhs, const Ratio& rhs, bool larger) {
   int64_t denominator = std::lcm(lhs.denominator, rhs.denominator); // below 2^48
   IntExpr left = lhs.numerator * (denominator / lhs.denominator),
@@ -111,7 +111,7 @@ std::optional<Ratios> constant_ratios(const Literal& literal) {
   return ratios;
 }
 
-// Integers, exact as floats.
+// Integers as ratios, if floats hold them exactly.
 std::optional<Ratios> whole_ratios(const std::vector<IntExpr>& values) {
   Ratios ratios;
   for (const IntExpr& value : values) {
@@ -134,7 +134,7 @@ bool moves_elements(Opcode opcode) {
   }
 }
 
-// What an op that moves elements makes of them.
+// The ratios that an op which moves elements gives for its operands' ratios.
 std::optional<Ratios> moved(const Instruction& made, const std::vector<Ratios>& operands) {
   std::vector<std::vector<IntExpr>> numerators, denominators;
   for (const Ratios& operand : operands) {
@@ -167,7 +167,7 @@ std::optional<Ratios> elementwise(const Instruction& made, const std::vector<Rat
   return result;
 }
 
-// The largest or smallest of all elements, which are some.
+// The largest or smallest of all elements, of which there is at least one.
 std::optional<Ratios> reduced(const Instruction& made, const Ratios& from) {
   auto reducer = made.num_operands() == 2 ? simple_reducer(made) : std::nullopt;
   bool chooses = reducer == Opcode::Maximum || reducer == Opcode::Minimum;
@@ -222,7 +222,7 @@ private:
     if (moves_elements(made.opcode())) return moved(made, operands);
     if (made.is(Opcode::Reduce)) return reduced(made, operands[0]);
     if (!made.is(Opcode::Convert)) return elementwise(made, operands);
-    // To another float: what is exact stays so.
+    // A conversion to another float keeps exact values.
     bool exact = std::all_of(operands[0].begin(), operands[0].end(), is_exact);
     return exact ? std::optional(operands[0]) : std::nullopt;
   }

@@ -50,13 +50,13 @@ public:
   RunShape(NodeContext& node, bool allow_zero, Values elements)
       : node_(node), x_(node.input(0)), allow_zero_(allow_zero), sizes_(std::move(elements)) {}
 
-  // Its extents, `sizes` as values that a run has checked; nothing after a failure.
+  // The extents of the shape, whose elements the run checks (sizes()); nothing after a failure.
   std::optional<std::vector<Dim>> dims(const Dim& all) {
     resolve();
     if (node_.failed()) return std::nullopt;
     Value count = node_.count(x_, every_dim(), DType::I64), product = number(node_, 1);
     for (Value size : sizes_) product = multiply(node_, product, size);
-    // Of another number of elements than x has the run ends here, as its other extents depend on this sum.
+    // A run ends here if the shape has another number of elements than x: all counted extents add `excess`.
     Value excess = subtract(node_, same_value(node_, product, count), count);
     std::vector<Dim> dims;
     int64_t room = 1;
@@ -81,7 +81,7 @@ public:
 
 private:
   static constexpr int64_t kMax = int64_t{1} << 40;
-  static constexpr int64_t kFreeRoom = 1 << 16; // elements that nobody misses
+  static constexpr int64_t kFreeRoom = 1 << 16; // elements of padding that are too few to matter
 
   std::vector<int> every_dim() const {
     std::vector<int> dims;
@@ -94,7 +94,7 @@ private:
     return known && *known == IntExpr(value);
   }
 
-  // 0 becomes the dim of x, then -1 what is left.
+  // Replaces 0 by the dim of x, then -1 by the extent that is left.
   void resolve() {
     for (size_t i = 0; i < sizes_.size(); ++i)
       open_.push_back(!known_extent(node_, sizes_[i]) || is_constant(i, -1));
@@ -115,14 +115,14 @@ private:
       others = multiply(node_, others, node_.select(is_left, one, sizes_[i]));
     }
     Value rest = divide(node_, node_.count(x_, every_dim(), DType::I64), larger(node_, others, one));
-    // Twice, or beside no elements, it has no value: it stays, and ends the run.
+    // A second -1, or one beside an extent of 0, has no value: it stays -1, which ends the run.
     Value has_rest = both(node_, node_.compare("eq", left, one), node_.compare("ge", others, one));
     rest = node_.select(has_rest, rest, minus_one);
     for (size_t i = 0; i < sizes_.size(); ++i)
       if (open_[i]) sizes_[i] = node_.select(node_.compare("eq", sizes_[i], minus_one), rest, sizes_[i]);
   }
 
-  // How often the other dims fit in `count` elements, as far as they are known.
+  // An upper bound for dim `dim` if there are `count` elements, by the dims that are known.
   int64_t max_rows(size_t dim, int64_t count) const {
     for (size_t i = 0; i < sizes_.size(); ++i) {
       auto known = i == dim || open_[i] ? std::nullopt : known_extent(node_, sizes_[i]);
@@ -156,7 +156,7 @@ private:
   Value x_;
   bool allow_zero_, is_bounded_ = false;
   Values sizes_;
-  std::vector<bool> open_; // those that no dims make, -1 among them
+  std::vector<bool> open_; // elements that are not known now, or are -1
 };
 
 } // namespace
@@ -171,7 +171,7 @@ std::optional<int64_t> given_bound(NodeContext& node, const std::string& name, s
 }
 
 std::optional<int64_t> derived_bound(NodeContext& node, Value value) {
-  constexpr int64_t kMeant = int64_t{1} << 20; // that of its type alone is none
+  constexpr int64_t kMeant = int64_t{1} << 20; // larger values come from the range of a type
   auto max = max_of(node, value);
   return max && *max <= kMeant ? max : std::nullopt;
 }
@@ -193,7 +193,7 @@ std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t max) {
     node.fail_unsupported("an extent may be " + std::to_string(max) + ", more than Firn can hold");
     return std::nullopt;
   }
-  // Of 0 at most there is nothing to count, but the run still looks.
+  // A count of at most 0 still needs a step, so that the run checks the value.
   Value steps = node.iota(DType::I64, {Dim(std::max<int64_t>(max, 1))}, 0);
   Value found = non_zero(node, node.compare("lt", steps, within_bound(node, value, max)));
   return found ? std::optional(found.type().dims[1]) : std::nullopt;
@@ -211,7 +211,8 @@ Value where_equal(NodeContext& node, Value x, Value value, Value wanted) {
   if (!x || !value || !wanted) return {};
   auto all = node.product(x.type().dims);
   if (!all || all->extent.upper_bound() == 0) return x;
-  // Rows are taken from where they are and as many further as the two differ: by none, or the run has ended.
+  // The gather must depend on the check, so its places are moved by the difference: 0, unless the run has
+  // ended.
   const std::vector<Dim> dims = x.type().dims;
   if (dims.empty()) x = node.reshape(x, {Dim(1)});
   Value places = add(node, node.iota(DType::I64, {x.type().dims[0]}, 0),
@@ -281,7 +282,7 @@ Value reshaped_by_values(NodeContext& node, bool allow_zero, Values elements) {
   auto dims = shape.dims(*all);
   if (!dims) return {};
   if (all->extent.upper_bound() == 0) return node.splat(x.dtype(), *dims, 0);
-  // Elements are taken one by one: where they lie follows from extents that are only counted.
+  // Elements are gathered one by one: a Reshape could not tell that the counted extents fit.
   Value place = node.splat(DType::I64, *dims, 0), stride = number(node, 1);
   for (size_t i = dims->size(); i-- > 0;) {
     Value steps = node.iota(DType::I64, *dims, static_cast<int>(i));

@@ -27,7 +27,7 @@ ValueRange within(ValueRange range, ValueRange limits) {
   return {std::clamp(range.min, limits.min, limits.max), std::clamp(range.max, limits.min, limits.max)};
 }
 
-// Of the four products or quotients of ends; everything where one of them is none.
+// The range of the four products or quotients of ends; all numbers if one of these is NaN.
 ValueRange of_ends(ValueRange a, ValueRange b, double (*combine)(double, double)) {
   double ends[] = {combine(a.min, b.min), combine(a.min, b.max), combine(a.max, b.min),
                    combine(a.max, b.max)};
@@ -47,8 +47,8 @@ int precision_of(DType dtype) {
   }
 }
 
-// The end as a run may have it in the type: what the type holds is that, what it does not hold is rounded,
-// and by one more unit where products and sums are fused. `up`: to which side.
+// The end of a range after rounding to the type, upwards or downwards. An end that the type does not hold
+// moves by one more unit, as products and sums may be fused.
 double rounded_end(double end, DType dtype, bool up) {
   if (end == 0 || !std::isfinite(end)) return end;
   double unit = std::ldexp(1.0, std::max(std::ilogb(end) + 1 - precision_of(dtype), -1022));
@@ -87,7 +87,7 @@ private:
     ValueRange range = of_op(*value.def, value.index, depth + 1);
     if (is_float(value.dtype()))
       range = {rounded_end(range.min, value.dtype(), false), rounded_end(range.max, value.dtype(), true)};
-    // What leaves a type wraps, and may be anything.
+    // A value that overflows its type wraps, and may be any number.
     return range.min < all.min || range.max > all.max ? all : range;
   }
 
@@ -191,7 +191,8 @@ private:
     if (!reducer) return all;
     ValueRange x = of(op.operand(0), depth), initial = of(op.operand(1), depth);
     if (*reducer == Opcode::Maximum || *reducer == Opcode::Minimum) {
-      // Of nothing it is what it starts from, which no extent is made of.
+      // The initial value is left out: it is the result only if there are no elements, and no extent is made
+      // of that.
       return of(op.operand(0), depth);
     }
     if (*reducer != Opcode::Add) return all;

@@ -1,19 +1,18 @@
-// What is known of numbers that only a run knows: how small and how large they can be. Bounds of loops and of
-// extents come from here.
+// Ranges of numbers that only a run knows. Bounds of loops and of extents come from here.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
 
 namespace firn::onnx {
 
-// No element of a value is outside, NaN aside: a run clamps what it makes an extent of.
+// Bounds of all elements of a value except NaN, which an extent cannot be: a run clamps before it counts.
 struct ValueRange {
   double min, max;
 };
 
 ValueRange range_of(const NodeContext& node, Value value);
 
-// An i64 scalar that a run computes, as an extent: its largest value, if that is below 2^31.
+// The largest value of an i64 scalar, if it is below 2^31 and so can be an extent.
 std::optional<int64_t> max_of(const NodeContext& node, Value value);
 
 } // namespace firn::onnx

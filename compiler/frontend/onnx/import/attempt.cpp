@@ -13,7 +13,7 @@ const char* branch_name(int branch) {
   return branch == 0 ? "then_branch" : "else_branch";
 }
 
-// A run in which `condition` is not as wanted ends.
+// Ends a run in which `condition` is not as wanted.
 void end_unless(NodeContext& node, Value condition, bool wanted) {
   Value taken = node.convert(condition, DType::I64), allowed = node.scalar_int(DType::I64, wanted);
   node.op(Opcode::Clamp, {allowed, taken, allowed}, {{"branch", true}, {"checked", true}});
@@ -34,7 +34,7 @@ void Attempt::end(BranchErrors& earlier) {
   if (has_failed || state.disagreement) node_.failed_ = false;
   if (!has_failed) return;
   state.facts.warnings.resize(warnings_);
-  if (state.nodes <= kMaxNodes) state.out_of_budget = was_out_of_budget_; // by many errors alone
+  if (state.nodes <= kMaxNodes) state.out_of_budget = was_out_of_budget_; // set by many errors
 }
 
 std::optional<int> unfit_branch(const BranchErrors& then_errors, const BranchErrors& else_errors) {
@@ -57,7 +57,7 @@ void report(NodeContext& node, Value condition, BranchErrors (&errors)[2]) {
     }
     node.state().errors_by_shapes += errors[i].by_shapes;
   }
-  node.give_up(); // also where an If around it takes on what disagrees
+  node.give_up(); // even if an If further out handles the disagreement
 }
 
 void take_other_branch(NodeContext& node, Value condition, int unfit, const BranchErrors& errors) {

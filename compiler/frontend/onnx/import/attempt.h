@@ -1,6 +1,6 @@
-// Branches of Ifs, and bodies of Loops, that cannot be computed for the shapes at hand. Exporters put one for
-// each sample rate or layout of inputs into a model, of which a program uses one: the other fits none of its
-// shapes. Such a branch is left out, and a run that comes to it ends.
+// Branches of Ifs, and bodies of Loops, that cannot be computed for the shapes at hand. Exporters write a
+// branch for each sample rate or layout of inputs, of which a program uses one: the other branch fits none of
+// its shapes. Such a branch is left out, and a run that comes to it ends.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -10,7 +10,7 @@ namespace firn::onnx {
 
 struct BranchErrors {
   DiagnosticList list;
-  size_t by_shapes = 0; // how many of them are of nodes that may be right for other shapes
+  size_t by_shapes = 0; // how many of them may depend on the shapes at hand
   bool none() const { return list.empty(); }
   bool all_by_shapes() const { return !none() && by_shapes == list.count(); }
 };
@@ -29,19 +29,20 @@ private:
   bool was_out_of_budget_;
 };
 
-// Which of an If's branches (0: then) cannot be computed for these shapes while the other can, so far.
+// The branch of an If (0: then) that cannot be computed for these shapes while the other can, so far.
 std::optional<int> unfit_branch(const BranchErrors& then_errors, const BranchErrors& else_errors);
 
-// The node fails by the errors of its branches on `condition`. Those of one branch alone say how to leave it
-// out.
+// Fails with the errors of the node's branches on `condition`. If only one branch has errors, they say how to
+// leave it out.
 void report(NodeContext& node, Value condition, BranchErrors (&errors)[2]);
 
-// Behind this the region goes on as though `condition`, that of the If `node`, chose the branch that is not
-// `unfit`: a run in which it does not ends here. Warns of it.
+// The nodes that follow are imported as though `condition`, of the If `node`, chose the branch that is not
+// `unfit`. A run in which it chooses the other ends here. Warns of it.
 void take_other_branch(NodeContext& node, Value condition, int unfit, const BranchErrors& errors);
 
-// The same for the steps of a loop whose body has these errors: a run in which `starts` (bool[]) holds ends.
-// Fails by the errors where other shapes would not mend them, or a run certainly starts.
+// The nodes that follow are imported as though the loop `node`, whose body has these errors, took no step. A
+// run in which `starts` (bool[]) holds ends here. Fails with the errors if they do not depend on shapes, or
+// if every run takes a step.
 void take_no_step(NodeContext& node, Value starts, BranchErrors& errors);
 
 } // namespace firn::onnx

@@ -14,9 +14,8 @@ void set_outputs(NodeContext& node, const Values& values) {
   for (size_t i = 0; i < values.size(); ++i) node.set_output(static_cast<int>(i), values[i]);
 }
 
-// Sequences of which two branches give different lengths as the rows of tensors, in both. The first branch is
-// made already, the second is the current region. False, with nothing changed, where there are other
-// differences.
+// Makes sequences whose lengths differ between the branches counted ones, in both. The first branch is made
+// already, the second is the current region. False, with nothing changed, if there are other differences.
 bool count_sequences(NodeContext& node, Region& first_region, Values& first, Values& second) {
   std::vector<std::optional<Type>> elements(first.size());
   if (first.size() != second.size()) return false;
@@ -41,14 +40,14 @@ bool count_sequences(NodeContext& node, Region& first_region, Values& first, Val
   return true;
 }
 
-// What a condition denies or repeats, and whether it holds where the condition does.
+// The value below a condition's Nots, and whether it equals the condition or is its opposite.
 std::pair<Value, bool> without_not(Value condition) {
   bool alike = true;
   for (; condition.def->is(Opcode::Not); condition = condition.def->operand(0)) alike = !alike;
   return {condition, alike};
 }
 
-// A condition that is constant, or that an If around the node has decided, on it or on what it denies.
+// The value of a condition that is constant, or that an If around the node, on it or its opposite, decides.
 std::optional<bool> known_condition(NodeContext& node, Value condition) {
   if (auto known = node.constant_ints(condition)) return (*known)[0] != 0;
   auto [asked, alike] = without_not(node.input(0));
@@ -59,14 +58,14 @@ std::optional<bool> known_condition(NodeContext& node, Value condition) {
   return std::nullopt;
 }
 
-// The one branch that is taken.
+// Imports the one branch that is taken.
 void import_in_place(NodeContext& node, const wire::GraphProto& graph) {
   node.state().disagreement = false;
   auto results = node.import_subgraph(graph, {}, /*is_branch=*/true);
   return results ? set_outputs(node, *results) : import_rest_in_branch(node, graph);
 }
 
-// An If on what only a run knows.
+// An If on a condition that only a run knows.
 class RunBranches {
 public:
   RunBranches(NodeContext& node, Value condition, const wire::GraphProto& then_graph,
@@ -100,14 +99,15 @@ private:
   }
 
   // The branch that fits the shapes takes the place of the If. It is imported again, as though the condition
-  // were known: what is known of its values is found anew, where they are.
+  // were known: what was known of its values was lost with the If's regions.
   void import_other(int unfit) {
     node_.discard(made_);
     take_other_branch(node_, condition_, unfit, errors_[unfit]);
     import_in_place(node_, *graphs_[1 - unfit]);
   }
 
-  // Both with one structure of values, made so where that can be.
+  // Whether both branches' values have one structure, which sequences are counted for if need be, and types
+  // that can agree.
   bool agree() {
     Values &first = *values_[0], &second = *values_[1];
     bool alike = have_one_structure(first, second);

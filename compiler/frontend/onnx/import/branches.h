@@ -1,4 +1,4 @@
-// If: what its condition, known now or by a run, makes of its two branches.
+// The importer of If: one branch in place if the condition is known now, else an If of the graph IR.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"

@@ -13,7 +13,7 @@
 namespace firn::onnx {
 namespace {
 
-// "f32[1,8,batch]" as a declaration; nothing where it is none.
+// The declaration that a text such as "f32[1,8,batch]" stands for; nothing if it is no type.
 std::optional<wire::ValueInfoProto> parse_declaration(const std::string& name, const std::string& text) {
   size_t open = text.find('[');
   auto dtype = parse_dtype(text.substr(0, open));
@@ -37,7 +37,7 @@ std::optional<wire::ValueInfoProto> parse_declaration(const std::string& name, c
   return info;
 }
 
-// What the model says of a value.
+// The model's declaration of a value, if it has a shape; else null.
 const wire::ValueInfoProto* find_declaration(const wire::GraphProto& graph, const std::string& name) {
   for (const auto* infos : {&graph.output(), &graph.value_info()})
     for (const auto& info : *infos)
@@ -99,7 +99,7 @@ bool is_plain_name(const std::string& name) {
   });
 }
 
-// The attributes as constants behind the inputs; their names.
+// Appends the attributes as constants to the inputs, and returns their names.
 std::optional<std::string> add_attributes(NodeContext& node, Values& operands) {
   std::string names;
   for (const auto& attribute : node.proto().attribute()) {

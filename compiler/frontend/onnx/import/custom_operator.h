@@ -5,11 +5,11 @@
 
 namespace firn::onnx {
 
-// What the options say of a node's operator; null if nothing.
+// The options' entry for a node's operator; null if there is none.
 const CustomOperator* find_custom(const ImportOptions& options, const std::string& domain,
                                   const std::string& name);
 
-// Writes the call of the function. The types of its outputs are what the options or the model say.
+// Writes the call of the function. The options or the model give the types of its outputs.
 void import_custom(NodeContext& node, const CustomOperator& custom);
 
 } // namespace firn::onnx

@@ -10,7 +10,7 @@
 namespace firn::onnx {
 namespace {
 
-constexpr int64_t kMaxElements = 1024; // of an input that decides shapes
+constexpr int64_t kMaxElements = 1024; // elements of an input that decides shapes
 constexpr size_t kMaxVisited = 4096;   // instructions between inputs and a shape
 
 class Origins {
@@ -29,7 +29,7 @@ private:
     if (seen_.size() > kMaxVisited) known_ = false;
     if (value.def->is(Opcode::Parameter)) {
       if (value.def->parent() == &main_.body()) visit_input(value);
-      return; // of an inner region: what flows into it are operands of the region's instruction
+      return; // parameters of inner regions come from operands, which are visited
     }
     visit_all(*value.def);
   }
@@ -45,7 +45,7 @@ private:
     auto at =
         static_cast<size_t>(std::find(parameters.begin(), parameters.end(), value.def) - parameters.begin());
     const Type& type = value.type();
-    // Options that give a dim a range ask for more than one value of the input.
+    // An input whose dim has a range has values of several shapes, so that no one value can fix it.
     bool has_range = std::any_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
       return !dim.is_static() && dim.extent.upper_bound() != INT64_MAX;
     });
@@ -64,13 +64,14 @@ private:
   bool known_ = true;
 };
 
-// x where one element is given another shape or type.
+// The value below x's Reshapes and Converts.
 Value without_conversions(Value x) {
   while (x.def->is(Opcode::Reshape) || x.def->is(Opcode::Convert)) x = x.def->operand(0);
   return x;
 }
 
-// What makes `condition` as wanted, of a bool input itself or one that is compared with a constant.
+// The value of a graph input that makes `condition` as wanted: the condition is a bool input, or compares an
+// input with a constant.
 std::optional<int64_t> choosing_value(const NodeContext& node, Value condition, bool wanted) {
   Value x = condition;
   for (; x.def->is(Opcode::Not) || x.def->is(Opcode::Reshape); x = x.def->operand(0))
@@ -87,7 +88,7 @@ std::optional<int64_t> choosing_value(const NodeContext& node, Value condition, 
   return std::nullopt;
 }
 
-// "2,3" as elements of the type.
+// A literal of the type from text such as "2,3".
 Expected<LiteralRef> value_of(const std::string& input, const std::string& text, Type type) {
   std::string list = "[" + text + "]";
   TextScanner scanner("--const", list);

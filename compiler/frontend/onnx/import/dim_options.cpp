@@ -17,14 +17,15 @@ const Value* find_option(const std::map<std::string, Value>& options, const std:
   return found == options.end() ? nullptr : &found->second;
 }
 
-// Of names within a name that joins some.
+// Whether the character can be in a name of an expression such as "past + seq".
 bool is_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
 }
 
 using ExtentOf = std::function<std::optional<IntExpr>(const std::string&)>;
 
-// Recursive descent over sums of products of names, numbers and brackets. What fails is no expression.
+// Recursive descent over sums of products of names, numbers and brackets. Gives nothing for text that does
+// not parse.
 class Joined {
 public:
   Joined(const std::string& text, const ExtentOf& extent_of) : text_(text), extent_of_(extent_of) {}
@@ -105,17 +106,17 @@ private:
   size_t at_ = 0;
 };
 
-// What names stand for by the options, also within names that join some.
+// Names of dims replaced as the options say, also within expressions of names.
 class DimNames {
 public:
   explicit DimNames(const std::map<std::string, std::string>& names) : names_(names) {}
 
-  // A name may stand for one that stands for another; a circle ends where it began.
+  // Replacements are followed from name to name; a cycle ends at the name where it began.
   std::string renamed(const std::string& name) { return renamed(name, names_.size()); }
   const std::set<std::string>& found() const { return found_; }
 
 private:
-  static constexpr size_t kMaxText = 1000; // of names that join names that join names
+  static constexpr size_t kMaxText = 1000; // limits the growth of nested replacements
 
   std::string renamed(const std::string& name, size_t steps) {
     const std::string* next = steps > 0 ? find_option(names_, name) : nullptr;
@@ -149,7 +150,8 @@ bool is_number(const std::string& word) {
   return !word.empty() && word.size() <= 18 && word.find_first_not_of("0123456789") == word.npos;
 }
 
-// A shape with names that is given for an input: a dim of the model's stands for its word wherever it is.
+// A shape with names that is given for an input. The model's name of each dim is replaced by the given word
+// in all inputs.
 Result name_shape(wire::ValueInfoProto& input, const std::vector<std::string>& words,
                   std::map<std::string, std::string>& names) {
   std::string label = "graph input '" + input.name() + "'";

@@ -1,4 +1,4 @@
-// What the options say of the dims of graph inputs: numbers, ranges, and sums and products of these.
+// Options for the dims of graph inputs: numbers, ranges, and sums and products of these.
 #pragma once
 
 #include "compiler/frontend/onnx/import.h"
@@ -19,19 +19,19 @@ class DimOptions {
 public:
   explicit DimOptions(const ImportOptions& options) : options_(options), numbers_(options.dims) {}
 
-  // By the model's name for the dim or the word that stands for it in messages; null if nothing is said.
+  // The option for a dim, by the model's name for it or the word that stands for it in messages; null if
+  // there is none.
   const int64_t* number(const std::string& name) const;
   const DimRange* range(const std::string& name) const;
   bool is_known(const std::string& name) const { return number(name) || range(name); }
-  // A shape given for an input makes the name a number. False if it is another already.
+  // Makes the name a number, as a shape given for an input does. False if it is another number already.
   bool bind(const std::string& name, int64_t value);
-  // Of dim `axis` of a graph input that the model calls `dim_param`, or does not name.
+  // The name of dim `axis` of a graph input: `dim_param`, or one made of the input's name if that is empty.
   static std::string name_of(const std::string& input, int axis, const std::string& dim_param) {
     return dim_param.empty() ? input + "_dim" + std::to_string(axis) : dim_param;
   }
 
-  // The names that one such as "past + seq" or "2*(n-1)" joins, if each of them is known by itself and it is
-  // not.
+  // The names in an expression such as "past + seq" or "2*(n-1)", if each is known and the whole is not.
   std::optional<std::vector<std::string>> parts(const std::string& name) const;
 
 private:
@@ -39,10 +39,10 @@ private:
   std::map<std::string, int64_t> numbers_;
 };
 
-// The names that such a name joins, if it is an expression of at least one and `is_known` holds for each.
+// The names in such an expression, if it has at least one and `is_known` holds for each.
 std::optional<std::vector<std::string>> joined_names(const std::string& name,
                                                      const std::function<bool(const std::string&)>& is_known);
-// The dim that such a name stands for, where `extent_of` gives that of every part; nothing if the name is no
+// The dim that such an expression stands for, from the extents of its names. Nothing if the name is no
 // expression of sums, differences and products, or its numbers are too large.
 std::optional<IntExpr> joined_dim(const std::string& name,
                                   const std::function<std::optional<IntExpr>(const std::string&)>& extent_of);

@@ -1,4 +1,4 @@
-// What a model file says of itself, and which of its operators Firn lacks.
+// Facts that a model file states, and the operators in it that Firn lacks.
 #include "compiler/frontend/onnx/import/facts.h"
 
 #include "compiler/frontend/onnx/import/custom_operator.h"

@@ -1,4 +1,4 @@
-// What a model file says of itself, and which of its operators Firn lacks. Internal to the frontend.
+// Facts that a model file states, and the operators in it that Firn lacks. Internal to the frontend.
 #pragma once
 
 #include "compiler/frontend/onnx/wire/load.h"
@@ -7,13 +7,13 @@ namespace firn::onnx {
 
 struct UnsupportedOperators {
   std::vector<UnsupportedOperator> operators; // sorted by domain and name
-  bool certain = false; // one stands outside every If, whose branches may turn out not to be taken
+  bool certain = false; // one of them is outside every If; branches of Ifs may not be taken
 };
 
-// None of those that `options` give to the program.
+// Operators that Firn does not know and that no function of the program computes (`options`).
 UnsupportedOperators find_unsupported(const LoadedModel& model, const ImportOptions& options);
 
-// Everything that facts say of a model without importing it.
+// All facts that can be had of a model without importing it.
 ModelFacts read_facts(const LoadedModel& model, const ImportOptions& options);
 
 } // namespace firn::onnx

@@ -19,13 +19,14 @@ public:
     for (const auto& input : graph.input()) bind_shapes(input);
   }
 
-  // Whether it is no more than its initializer.
+  // Whether a graph input is constant: it has an initializer, and nothing else gives it a value.
   bool is_constant(const std::string& name) const {
     return initializers_.count(name) && !state_.options.initializers_are_inputs &&
            !state_.options.is_state(name) && !state_.options.is_fixed(name);
   }
 
-  // Nothing after a diagnostic. Elements of a sequence have the dims given, whatever others have.
+  // The type of an input; nothing after a diagnostic. A shape given for an element of a sequence holds for
+  // that element alone.
   std::optional<Type> type_of(const wire::ValueInfoProto& input, bool is_element) {
     const wire::TypeProto& wire_type = input.type();
     if (!wire_type.has_tensor_type()) {
@@ -60,7 +61,7 @@ public:
     return type;
   }
 
-  // Of a value that is no input.
+  // The declared type of a value that is no input; `open` says what is missing if there is none.
   std::optional<Type> declared(const wire::ValueInfoProto& value, std::string& open) {
     const auto& tensor = value.type().tensor_type();
     auto dtype = dtype_from_wire(tensor.elem_type());
@@ -80,7 +81,7 @@ public:
     return Type::tensor(*dtype, std::move(dims));
   }
 
-  // Names given on the command line that the model does not have.
+  // Refuses names given on the command line that the model does not have.
   void check_options(const wire::GraphProto& graph) {
     auto check = [&](const std::string& name) {
       if (seen_.count(name) || words_.count(name)) return;
@@ -130,7 +131,7 @@ private:
     return std::nullopt;
   }
 
-  // What options call the dim: the model's name for it, or one made of the input's.
+  // The name by which options set the dim: the model's name for it, or one made of the input's name.
   static std::string dim_name(const wire::ValueInfoProto& input, int i) {
     return DimOptions::name_of(input.name(), i, input.type().tensor_type().shape().dim(i).dim_param());
   }
@@ -186,7 +187,7 @@ private:
     return std::nullopt; // after a diagnostic
   }
 
-  // Of a name that options may know.
+  // The dim of a name: a number if options bind it, else a symbol with its range.
   std::optional<Dim> extent_of(const std::string& name) {
     seen_.insert(name);
     words_.insert(ImportState::word_of(name));
@@ -213,9 +214,9 @@ private:
     return Dim(IntExpr(multiple) * IntExpr::symbol(symbol));
   }
 
-  // What is wrong with a range, if something is.
+  // The end of a message about a range that is not valid.
   static std::optional<std::string> wrong_with(const DimRange& range) {
-    constexpr int64_t largest = (int64_t{1} << 31) - 1; // what objects take
+    constexpr int64_t largest = (int64_t{1} << 31) - 1; // the largest extent that objects take
     bool has_bound = range.upper != INT64_MAX;
     if (range.lower < 0 || range.upper < range.lower || (has_bound && range.upper > largest))
       return ", out of range";
@@ -233,7 +234,7 @@ private:
 
   ImportState& state_;
   DimOptions dims_;
-  std::set<std::string> initializers_, seen_, words_; // words_: of the names seen
+  std::set<std::string> initializers_, seen_, words_; // words_: words of the names seen
 };
 
 // A value of a map is one element.
@@ -261,7 +262,7 @@ std::optional<std::vector<wire::ValueInfoProto>> map_inputs(const wire::ValueInf
   return parts;
 }
 
-// What a graph input holds: a tensor, a sequence of tensors, or an optional of either.
+// The form of a graph input: a tensor, a sequence of tensors, or an optional of either.
 struct InputForm {
   bool is_optional = false, is_sequence = false;
   const wire::TypeProto* tensor;
@@ -277,7 +278,7 @@ std::optional<InputForm> form_of(const wire::TypeProto& type) {
   return form.tensor->has_tensor_type() ? std::optional(form) : std::nullopt;
 }
 
-// Makes the parameters, or constants where options fix them.
+// Makes the parameters, or constants for inputs that options fix.
 class InputMaker {
 public:
   InputMaker(InputTypes& types, ImportState& state, Function& main)
@@ -355,7 +356,7 @@ private:
   InputTypes& types_;
   ImportState& state_;
   Function& main_;
-  std::set<std::string> names_; // of tensors
+  std::set<std::string> names_; // names of the tensors made
 };
 
 } // namespace

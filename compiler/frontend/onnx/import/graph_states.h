@@ -5,9 +5,9 @@
 
 namespace firn::onnx {
 
-// Makes results of @main live in the parameters that the options pair them with. The two have one type;
-// whatever does not fit is a usage error. Returns the first values that the model gives states, as
-// initializers of the inputs' names; other states start from zeros.
+// Pairs results of @main with the parameters that hold them in the next run, as the options say. Both must
+// have one type; anything else is a usage error. Returns the initial values of states, which are initializers
+// with the inputs' names; other states start from zeros.
 std::map<std::string, LiteralRef> declare_states(const ImportOptions& options, LoadedModel& model,
                                                  Function& main, DiagnosticList& diagnostics);
 

@@ -11,7 +11,7 @@
 namespace firn::onnx {
 namespace {
 
-// The bytes of a tensor that lie in another file, into this one: a part has a folder of its own.
+// Copies a tensor's bytes from an external file into the model: a part is written to a folder of its own.
 Result read_external(wire::TensorProto& tensor, TensorSource& source) {
   if (tensor.data_location() == 0) return {};
   auto literal = read_tensor(tensor, source);
@@ -25,7 +25,7 @@ Result read_external(wire::TensorProto& tensor, TensorSource& source) {
   return {};
 }
 
-// The types of values of the graph, of those that the importer gets to.
+// The types of those named values of the graph that the importer can compute.
 std::map<std::string, Type> find_types(LoadedModel& model, const std::set<std::string>& names) {
   Module module("model");
   Function& main = module.add_function("main");
@@ -47,9 +47,9 @@ std::map<std::string, Type> find_types(LoadedModel& model, const std::set<std::s
 
 } // namespace
 
-// What a part reads, gives and keeps.
+// The values that a part reads, makes and gives, and the nodes that it keeps.
 struct WholeModel::Names {
-  std::vector<size_t> nodes; // those that an output needs
+  std::vector<size_t> nodes; // nodes that an output needs
   std::set<std::string> read, made;
   std::vector<std::string> outputs;
 };
@@ -131,7 +131,7 @@ std::vector<std::vector<size_t>> WholeModel::nodes_of_outputs() const {
 
 WholeModel::Names WholeModel::names_of(const ModelPart& part) const {
   std::set<size_t> kept(part.nodes.begin(), part.nodes.end());
-  std::set<std::string> wanted; // of what the part makes
+  std::set<std::string> wanted; // values that nodes outside the part read, and graph outputs
   for (size_t i = 0; i < num_nodes(); ++i)
     if (!kept.count(i)) wanted.merge(read_by(i));
   wanted.insert(graph_outputs_.begin(), graph_outputs_.end());
@@ -211,7 +211,7 @@ std::optional<std::string> WholeModel::encode(const ModelPart& part) const {
   }
   for (const std::string& name : names.outputs) {
     wire::ValueInfoProto& info = *graph.add_output();
-    // An output may go without a type.
+    // An output needs no type.
     if (!fill_type(name, info)) info.clear_type();
   }
   return to.SerializeAsString();

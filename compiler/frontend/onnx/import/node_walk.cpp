@@ -1,5 +1,19 @@
-// See node_walk.h. Which nodes use the values of an If is told by names alone, so that the same name in
-// another graph may take a node along that need not be; that costs code, no more.
+// See node_walk.h. Users of an If's values are found by name alone. A node that reads the same name in
+// another graph may be taken along needlessly, which costs code but is not wrong.
+//
+// Example. The branches of node 0 disagree: then_branch gives f32[4], else_branch gives f32[2,2].
+//
+//   0  s = If(c)    1  y = Neg(x)    2  r = Relu(s)    3  z = ReduceSum(r), a scalar    4  w = Add(z, y)
+//
+// import_if drops its If, sets `disagreement` and calls RestOfGraph::import, which takes these steps:
+//   find_users    Node 1 reads no value of the If: it is imported ahead. The users are nodes 2, 3 and 4.
+//   open          A new If gets a region for each branch, and the nodes of the branches are imported again.
+//   import_users  After 0 users `s` is live with two types, after 1 user `r` is. After 2 users only `z` is
+//                 live, with type f32[] in both regions: the search ends.
+//   finish        `z` becomes the If's only output. Nodes 2 and 3 are done; node 4 follows the If as usual.
+//
+// If the types never agree, this is an error of node 0, unless the walk is that of a branch or a function.
+// Then `disagreement` stays set, and the If or the call further out imports the nodes that follow it, too.
 #include "compiler/frontend/onnx/import/node_walk.h"
 
 #include "compiler/frontend/onnx/containers.h"
@@ -48,7 +62,7 @@ std::string disagreement_of(Value lhs, Value rhs, const std::string& what) {
 
 } // namespace
 
-// What follows an If in its walk.
+// Imports the steps that follow the If (or call) `node` in its walk, where branches disagree.
 class RestOfGraph {
 public:
   RestOfGraph(NodeContext& node, Value condition)
@@ -81,12 +95,12 @@ public:
     place(*unfit == 1 ? then_graph : else_graph);
   }
 
-  // The nodes of the branch come before the rest, in the same region.
+  // Imports the nodes of the branch and all that follow, in the same region.
   void import_in_place(const wire::GraphProto& taken) {
     if (begin()) place(taken);
   }
 
-  // Those of a function too.
+  // Imports the nodes of the function and all that follow, in the same region.
   void import_in_place(const wire::FunctionProto& function, Scope& scope) {
     if (!begin()) return;
     NodeWalk inner = walk_with(scope);
@@ -103,16 +117,16 @@ private:
     std::deque<Scope> scopes;
     NodeWalk walk;
     Region* region = nullptr;
-    size_t users = 0; // the step of the first one
+    size_t users = 0; // the step of the first user
   };
-  // A value of the If, or of a node that is imported in its branches.
+  // A value of the If, or of a node that is imported into its branches.
   struct Name {
     std::string name;
     size_t scope;
-    size_t made;            // when so many users are imported
-    size_t last_use = 0;    // by the user of this number, counted from 1
-    bool is_output = false; // used behind the last one
-    std::string text;       // in messages
+    size_t made;            // it exists once so many users are imported
+    size_t last_use = 0;    // number of the last user that reads it, from 1; 0: none
+    bool is_output = false; // read behind the last step
+    std::string text;       // its name in messages
   };
 
   NodeWalk walk_with(Scope& scope) const {
@@ -132,7 +146,7 @@ private:
     import_all(inner);
   }
 
-  // What `f` imports in a branch, and its errors by themselves.
+  // Calls `f` to import in a branch, with the errors set apart.
   template <class F> void in_branch(size_t branch, BranchErrors& errors, const F& f) {
     Attempt attempt(node_);
     InBranch decided(state_, node_.input(0), branch == 0);
@@ -140,7 +154,7 @@ private:
     attempt.end(errors);
   }
 
-  // The steps of `inner`, and all that follow this one.
+  // Imports the steps of `inner`, and all that follow the step at hand.
   void import_all(NodeWalk& inner) {
     for (size_t step = walk_.at + 1; step < walk_.steps.size(); ++step)
       inner.steps.push_back(walk_.steps[step]);
@@ -155,7 +169,7 @@ private:
 
   bool goes_on() const { return !state_.out_of_budget && !state_.disagreement; }
 
-  // The disagreement, if that is what there is, is dealt with from here on.
+  // Takes over the disagreement. False if there is none, or if this step is imported ahead of its turn.
   bool begin() {
     if (walk_.is_ahead || !state_.disagreement) return false;
     state_.disagreement = false;
@@ -175,8 +189,8 @@ private:
     }
   }
 
-  // Nodes that use none of the If's values are imported before it, but for those that wait for their turn.
-  // False after a failure.
+  // Lists the users: steps that read the If's values, and steps that read a user's. Others are imported
+  // ahead, before the If, unless they must wait for their turn. False after a failure.
   bool find_users() {
     size_t self = walk_.at;
     for (size_t step = self + 1; step < walk_.steps.size(); ++step) {
@@ -217,7 +231,7 @@ private:
     add_names(walk_.steps[step].node(), walk_.steps[step].scope, users_.size());
   }
 
-  // Of the steps that wait, those that a user needs, with all that read what these give and need in turn.
+  // The waiting steps that a user needs, with those that they need or that read their values, and so on.
   std::vector<size_t> taken_along(size_t user) {
     if (!reads_any(user, waiting_names_)) return {};
     std::set<std::string> wanted = walk_.steps[user].reads(), given;
@@ -247,7 +261,7 @@ private:
     return !walk_.steps[step].has_turn;
   }
 
-  // The nodes of a branch and what they give as values of the If.
+  // Adds the nodes of a branch, and the step that makes its outputs those of the If.
   void add_branch(NodeWalk& walk, const wire::GraphProto& graph, size_t scope) {
     const ImportStep& self = walk_.steps[walk_.at];
     walk.add(graph.node(), scope);
@@ -270,10 +284,10 @@ private:
     for (size_t step = 0; step < branch.users && goes_on(); ++step) importer.import_step(walk, step);
   }
 
-  // In both branches until what is used later has one type. How many that takes; nothing after a failure, or
-  // with a disagreement that an If around this one may end.
+  // Imports users in both branches until all values that are used later agree. Returns how many that took;
+  // nothing after a failure, or with a disagreement that an If further out may end.
   std::optional<size_t> import_users(Branch (&branches)[2], BranchErrors (&errors)[2]) {
-    std::optional<size_t> first; // where all types are one, but an integer would no longer be known
+    std::optional<size_t> first; // types agree after so many, but integers would no longer be known
     for (size_t count = 0; goes_on() && errors[0].none() && errors[1].none(); ++count) {
       Agreement agreement = agreement_after(count, branches);
       if (agreement == Agreement::Failed) return std::nullopt;
@@ -298,14 +312,14 @@ private:
 
   enum class Agreement : uint8_t { None, OfTypes, Full, Failed };
 
-  // Called for one count after the other: what has agreed once is not looked at again.
+  // Called for one count after the other: names that have agreed once are not looked at again.
   Agreement agreement_after(size_t count, Branch (&branches)[2]) {
     for (; agreed_ < names_.size() && names_[agreed_].made <= count; ++agreed_) {
       const Name& name = names_[agreed_];
       if (!is_live(name, count)) continue;
       const NamedValue* found[2];
       for (size_t i = 0; i < 2; ++i) found[i] = branches[i].walk.scopes[name.scope]->find(name.name);
-      // An If in a branch may have taken the name with it, to where it is used no more.
+      // An inner If may have taken the name's node and all its users into its own branches.
       if (!found[0] || !found[1]) return Agreement::None;
       if (found[0]->failed || found[1]->failed) return Agreement::Failed;
       Value lhs = found[0]->value, rhs = found[1]->value;
@@ -348,12 +362,12 @@ private:
   Value condition_;
   std::string message_;
   std::vector<Name> names_;
-  std::map<std::string, std::vector<size_t>> index_; // of names_, which several graphs may have
-  std::vector<size_t> users_;                        // steps, in order
-  std::vector<size_t> waiting_;         // steps that have their turn, and what uses their values, in order
-  std::set<std::string> waiting_names_; // what those give
-  size_t agreed_ = 0;                   // how many of names_ are dead or of one type
-  std::vector<const Name*> known_;      // those of them that hold known integers
+  std::map<std::string, std::vector<size_t>> index_; // positions in names_; several graphs may have the name
+  std::vector<size_t> users_;                        // steps in order
+  std::vector<size_t> waiting_;                      // steps not imported ahead (has_turn), and their users
+  std::set<std::string> waiting_names_;              // outputs of the waiting steps
+  size_t agreed_ = 0;                                // names_ before this are dead or of one type
+  std::vector<const Name*> known_;                   // live names that hold known integers
 };
 
 bool can_agree(const Values& lhs, const Values& rhs) {

@@ -14,14 +14,14 @@ std::string file_path(const std::string& folder, const char* kind, size_t number
   return folder + "/" + kind + "_" + std::to_string(number) + ".pb";
 }
 
-// What a value's file holds, its type as text. Nothing: an optional that is empty.
+// The contents of a value's file. Without `tensors` it is an empty optional.
 struct Stored {
   bool is_sequence = false;
   std::optional<std::vector<LiteralRef>> tensors;
-  LiteralRef keys; // of maps
+  LiteralRef keys; // keys of a map
 };
 
-// Tensors of one type as the rows of one; null where they are none such.
+// Tensors of one type as the rows of one tensor; null if their types differ.
 LiteralRef stacked(const std::vector<LiteralRef>& tensors) {
   if (tensors.empty() || tensors[0]->dtype() == DType::String) return nullptr;
   std::vector<int64_t> dims = tensors[0]->dims();
@@ -37,7 +37,7 @@ LiteralRef stacked(const std::vector<LiteralRef>& tensors) {
   return rows;
 }
 
-// The positions of `keys` among `known`; nothing where they are others.
+// The positions of `keys` among `known`; nothing if the two hold different keys.
 std::optional<std::vector<int64_t>> positions_of(const Literal& keys, const Literal& known) {
   if (!(keys.type() == known.type())) return std::nullopt;
   bool texts = keys.dtype() == DType::String;
@@ -56,7 +56,7 @@ std::optional<std::vector<int64_t>> positions_of(const Literal& keys, const Lite
   return positions;
 }
 
-// Each row's element i at positions[i].
+// The rows with element i of each moved to positions[i].
 LiteralRef reordered(const Literal& rows, const std::vector<int64_t>& positions) {
   auto count = static_cast<int64_t>(positions.size());
   auto source_of = [&](int64_t i) { return i / count * count + positions[static_cast<size_t>(i % count)]; };
@@ -74,7 +74,7 @@ LiteralRef reordered(const Literal& rows, const std::vector<int64_t>& positions)
   return made;
 }
 
-// Maps of one list of keys as their values, one row each.
+// A sequence of maps with the same keys: the keys, and one row of values for each map.
 Expected<Stored> read_maps(const std::string& path) {
   auto maps = read_map_sequence_file(path);
   if (!maps) return maps.error();
@@ -124,7 +124,7 @@ Expected<Stored> read_stored(const std::string& path, const ValueFacts& value) {
   return stored;
 }
 
-// The keys that were got for a map; null where there are none.
+// The keys that the module gave for a map; null if it gave none.
 LiteralRef known_keys(const StoredOutput& map, const std::vector<std::string>& result_names,
                       const std::vector<LiteralRef>& got) {
   for (size_t i = 0; i < result_names.size() && i < got.size(); ++i)
@@ -132,9 +132,9 @@ LiteralRef known_keys(const StoredOutput& map, const std::vector<std::string>& r
   return nullptr;
 }
 
-// Values and keys, in the order of those that are known where they are the same.
+// Adds values and keys of a map, in the order of the known keys if these are the same.
 void add_map(const StoredOutput& map, const LiteralRef& known, std::vector<LiteralRef>& results) {
-  if (map.tensors.empty()) { // maps of whatever keys, but none of them
+  if (map.tensors.empty()) { // an empty sequence of maps fits any keys
     LiteralRef keys = known ? known : map.keys;
     results.push_back(std::make_shared<Literal>(DType::F32, std::vector<int64_t>{0, keys->num_elements()}));
     return results.push_back(keys);

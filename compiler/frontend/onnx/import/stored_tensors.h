@@ -9,9 +9,9 @@ namespace firn::onnx {
 // The tensors `kind`_0.pb, `kind`_1.pb ... of a folder.
 Expected<std::vector<NamedTensor>> read_stored_tensors(const std::string& folder, const std::string& kind);
 
-// The input, by its number in facts.inputs, that each stored tensor is for: the one of its name if all
-// tensors are called as inputs, each as another one; else inputs in their order, as ONNX's own test runner
-// counts: all of them, or, where the tensors are no more than the inputs without an initializer, those.
+// The input, by its number in facts.inputs, that each stored tensor is for: the one of its name if each
+// tensor has the name of a different input. Else inputs in their order, as in ONNX's own test runner: all of
+// them, or only those without an initializer if there are enough of these.
 Expected<std::vector<size_t>> match_stored_inputs(const ModelFacts& facts,
                                                   const std::vector<NamedTensor>& tensors);
 
@@ -19,29 +19,31 @@ Expected<std::vector<size_t>> match_stored_inputs(const ModelFacts& facts,
 bool is_tensor(const ValueFacts& value);
 bool is_map(const ValueFacts& value);
 
-// The inputs of a data set by the names that a module has for them: tensors, and the elements of sequences
-// and optionals, whose lengths are for ImportOptions, and keys and values of maps.
+// The inputs of a data set by the names that a module has for them: tensors, the elements of sequences and
+// optionals, whose lengths are for ImportOptions, and keys and values of maps.
 struct StoredInputs {
   std::map<std::string, LiteralRef> tensors;
   std::map<std::string, int64_t> lengths;
 };
 
-// Tensors are matched as above; where the model has other inputs, files come in the order of the inputs.
+// Tensors are matched by match_stored_inputs. If the model has inputs that are no tensors, files come in the
+// order of the inputs.
 Expected<StoredInputs> read_stored_inputs(const std::string& folder, const ModelFacts& facts);
 
-// An output of a data set: a tensor, or those that it holds. Of a map the values, of a sequence of maps each
-// one's as a row, in the order of the keys.
+// An output of a data set: its tensor or tensors. For a map these are the values in the order of the keys,
+// for a sequence of maps rows of such values.
 struct StoredOutput {
   std::string name;
   bool is_sequence = false;
   std::vector<LiteralRef> tensors;
-  LiteralRef keys; // of maps; no elements where a sequence of maps has none
+  LiteralRef keys; // keys of maps; no elements for an empty sequence of maps
 };
 
 Expected<std::vector<StoredOutput>> read_stored_outputs(const std::string& folder, const ModelFacts& facts);
 
-// Outputs as what a module gives, by its results' names: elements of a sequence by themselves, or as the rows
-// of one result that has the sequence's name; values and keys of maps in the order of the keys that were got.
+// Outputs in the form of a module's results, by the results' names: elements of a sequence by themselves, or
+// as the rows of one result that has the sequence's name; values and keys of maps in the order of the keys in
+// `got`.
 std::vector<LiteralRef> as_results(const std::vector<StoredOutput>& outputs,
                                    const std::vector<std::string>& result_names,
                                    const std::vector<LiteralRef>& got);

@@ -1,4 +1,4 @@
-// Input dtypes of a node against the types column of its operator's row.
+// Checks input dtypes of a node against the types column of its operator's row.
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
@@ -68,7 +68,7 @@ bool check_input(NodeContext& node, int index, const Constraint& constraint) {
 
 bool check_types(NodeContext& node, const OperatorRow& row) {
   std::string_view rest = row.types;
-  std::vector<std::pair<std::string_view, int>> variables; // and the first input of each
+  std::vector<std::pair<std::string_view, int>> variables; // each with its first input
   std::string_view word;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!rest.empty()) word = next_part(rest, ' ');

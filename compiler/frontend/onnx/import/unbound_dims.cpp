@@ -1,4 +1,4 @@
-// Symbolic dims of inputs, against what the options bind.
+// Finds symbolic dims of inputs that the options do not bind.
 #include "compiler/frontend/onnx/import/unbound_dims.h"
 
 #include "compiler/frontend/onnx/import/dim_options.h"
@@ -14,7 +14,7 @@
 namespace firn::onnx {
 namespace {
 
-// Names of dims in the order of the inputs, each with the first axis that it stands at.
+// Names of dims in the order of the inputs, each with the first axis that has it.
 class OpenDims {
 public:
   OpenDims(const wire::GraphProto& graph, const ImportOptions& options) : options_(options), known_(options) {
@@ -61,7 +61,7 @@ private:
     }
   }
 
-  // Whether it is made of dims that options give or that are asked for by themselves.
+  // Whether the name is an expression of dims that options give or that are listed by themselves.
   bool is_joined(const std::string& name) const {
     return joined_names(name,
                         [&](const std::string& part) {
@@ -72,7 +72,7 @@ private:
 
   const ImportOptions& options_;
   DimOptions known_;
-  std::set<std::string> initializers_, names_, listed_; // names_: as the model writes them
+  std::set<std::string> initializers_, names_, listed_; // names_: names as the model writes them
   std::vector<std::pair<std::string, int>> dims_;
 };
 
@@ -106,7 +106,7 @@ Result check_dims_bound(const std::string& path, const ImportOptions& options) {
   std::string names, flags;
   for (const auto& [name, axis] : *open) {
     names += (names.empty() ? "'" : ", '") + name + "'";
-    // The first axis counts samples, nearly always: one is a good start.
+    // The first axis is nearly always the batch, for which 1 is a good start.
     flags += " --dim " + shell_word(name) + (axis == 0 ? "=1" : "=…");
   }
   return usage_error("symbolic dims have no value: " + names + "; give each one:" + flags +

@@ -5,8 +5,8 @@
 
 namespace firn::onnx {
 
-// The symbolic dims of the graph's inputs that `options` leave open, each with the first axis that it stands
-// at; none of models that cannot be imported for other reasons.
+// The symbolic dims of the graph's inputs that `options` leave open, each with the first axis that has it.
+// Empty for models that cannot be imported for other reasons.
 Expected<std::vector<std::pair<std::string, int>>> unbound_dims(const std::string& path,
                                                                 const ImportOptions& options);
 
@@ -17,8 +17,8 @@ Result check_dims_bound(const std::string& path, const ImportOptions& options);
 // `text` as one word of a shell.
 std::string shell_word(const std::string& text);
 
-// For messages about a shape that is not known: "; bind it with --dim batch=<n>", or what keeps anyone from
-// binding it; empty for static dims.
+// For messages about a shape that is not known: "; bind it with --dim batch=<n>", or why it cannot be bound;
+// empty for static dims.
 std::string binding_advice(const std::vector<Dim>& dims);
 
 } // namespace firn::onnx

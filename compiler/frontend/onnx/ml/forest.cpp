@@ -1,7 +1,7 @@
-// Forests: questions of all kinds as thresholds, and their packing into tables.
+// Turns all kinds of comparisons into thresholds, and packs them into tables.
 //
-// NaN is <= nothing, so it always goes beyond. Where a NaN must go the other way, the negated feature is
-// compared instead: the features are followed by their negations then.
+// NaN is <= no threshold, so it always goes to `beyond`. If a NaN must go to `within`, the node compares the
+// negated feature instead. The features are followed by their negations if some node does.
 #include "compiler/frontend/onnx/ml/forest.h"
 
 #include "compiler/frontend/onnx/import_state.h"
@@ -23,7 +23,7 @@ size_t at(int64_t index) {
 
 } // namespace
 
-// --- Questions.
+// --- Comparisons.
 
 int64_t Forest::fresh() {
   splits_.emplace_back();
@@ -61,7 +61,7 @@ void Forest::set_below(int64_t node, const Branch& b) {
   ask(node, {b.feature, false, bound, b.on_true, b.on_false});
 }
 
-// At most the threshold, and then not below it.
+// A feature equals the threshold if it is at most that, and then not below it.
 void Forest::set_equal(int64_t node, const Branch& b) {
   int64_t second = fresh();
   Branch rest = b;
@@ -74,7 +74,7 @@ void Forest::set_equal(int64_t node, const Branch& b) {
   set_below(second, rest);
 }
 
-// A search by halving among the sorted members; a NaN ends at the last of them.
+// A binary search among the sorted members; a NaN ends at the last of them.
 void Forest::set_member(int64_t node, const Branch& branch) {
   std::vector<double> members = branch.members;
   members.erase(std::remove_if(members.begin(), members.end(), [](double m) { return std::isnan(m); }),
@@ -133,7 +133,7 @@ void Forest::set_branch(int64_t node, const Branch& branch) {
 
 // --- Walks over the nodes that trees reach.
 
-// Children before their parents, or nothing if a node is its own descendant.
+// The nodes with children before their parents, or nothing if a node is its own descendant.
 std::optional<std::vector<int64_t>> Forest::children_first() const {
   enum class State : unsigned char { Unseen, Open, Done };
   std::vector<State> states(votes_.size(), State::Unseen);
@@ -246,8 +246,8 @@ Value Forest::evaluate(NodeContext& node, Value x, int64_t results, Opcode reduc
   if (!node.check(entries <= kMaxEntries / columns && made.shift < 31,
                   "its trees have more nodes and results than Firn can hold"))
     return {};
-  // Both children of a node lie side by side, the one within the threshold first. The number of the second
-  // one, per node; equal subtrees have one.
+  // By node: the position in `packed` of its second child, the one beyond the threshold, which follows the
+  // first. Equal subtrees share one position.
   std::vector<int64_t> children(votes_.size(), 0), packed; // nodes, in the order of entries
   packed = roots_;
   for (size_t i = 0; i < packed.size(); ++i) {

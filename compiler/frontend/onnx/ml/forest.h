@@ -1,5 +1,4 @@
-// Decision trees as ONNX's operators describe them, brought to one form: every node asks whether a feature is
-// at most a threshold.
+// Decision trees of ONNX's operators in one form: every node compares a feature with a threshold by <=.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -7,16 +6,16 @@
 
 namespace firn::onnx {
 
-// In the order of TreeEnsemble's numbers.
+// The order is that of TreeEnsemble's numbers.
 enum class BranchMode : unsigned char { AtMost, Below, AtLeast, Above, Equal, NotEqual, Member };
 
-// A question, and the nodes that follow. Nodes are numbered; leaves are nodes.
+// A comparison, and the numbers of the nodes that follow. Leaves are nodes too.
 struct Branch {
   BranchMode mode = BranchMode::AtMost;
   int64_t feature = 0;
   double threshold = 0;
-  std::vector<double> members; // of Member
-  bool nan_is_true = false;    // where the feature is NaN
+  std::vector<double> members; // for mode Member
+  bool nan_is_true = false;    // the result if the feature is NaN
   int64_t on_true = 0, on_false = 0;
 };
 
@@ -27,8 +26,8 @@ struct Vote {
 
 class Forest {
 public:
-  // `nodes` numbers are in use, from 0; all are leaves without votes until they are said to be more.
-  // Thresholds are of `dtype`, f32 or f64.
+  // Makes `nodes` leaves without votes, numbered from 0, which set_branch and add_vote change. Thresholds are
+  // of `dtype`, f32 or f64.
   Forest(int64_t nodes, DType dtype)
       : splits_(static_cast<size_t>(nodes)), votes_(splits_.size()), dtype_(dtype) {}
 
@@ -38,12 +37,12 @@ public:
   void add_tree(int64_t root) { roots_.push_back(root); }
   int64_t num_trees() const { return static_cast<int64_t>(roots_.size()); }
 
-  // [N,results] of the features' dtype, or a null Value after a failure: a node that is its own descendant,
-  // or tables beyond what Firn can hold. A result without votes is the reducer's identity.
+  // [N,results] of the features' dtype, or a null Value after a failure: a node is its own descendant, or
+  // tables are larger than Firn can hold. A result without votes is the reducer's identity.
   Value evaluate(NodeContext& node, Value x, int64_t results, Opcode reducer) const;
-  // Whether every row gets a vote for every target. Also false where that takes too long to say.
+  // Whether every row gets a vote for every target. Also false if that would take too long to find out.
   bool votes_for_all(int64_t results) const;
-  // The same trees with all weights 1: counts votes.
+  // The forest with all weights 1, which counts votes.
   Forest counting() const;
 
 private:
@@ -72,7 +71,7 @@ private:
   std::vector<std::vector<Vote>> votes_;
   std::vector<int64_t> roots_;
   DType dtype_;
-  bool negates_ = false; // some split does
+  bool negates_ = false; // whether some split is negated
 };
 
 } // namespace firn::onnx

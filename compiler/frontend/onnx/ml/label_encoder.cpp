@@ -1,5 +1,5 @@
-// LabelEncoder: other numbers or strings for numbers or strings. Sorted numbers are searched by halving, one
-// comparison per step, all elements at once; strings are found by an op of their own.
+// LabelEncoder: maps numbers or strings to other numbers or strings. Numbers are found by a binary search in
+// the sorted keys, all elements at once; strings by an op of their own.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/ml/feature_operators.h"
 #include "compiler/frontend/onnx/ops/text_operators.h"
@@ -18,7 +18,7 @@ LiteralRef strings(std::vector<std::string> values) {
   return Literal::strings({count}, std::move(values));
 }
 
-// The attribute among keys_* or values_* that is given, a vector; fail() if there are none or several.
+// The one of the attributes keys_* or values_* that is given, as a vector; fail() if none or several are.
 LiteralRef read_list(NodeContext& node, const std::string& which) {
   LiteralRef found;
   int given = 0;
@@ -58,7 +58,7 @@ LiteralRef read_default(NodeContext& node, DType dtype) {
   return Literal::of(dtype, {}, given);
 }
 
-// Positions of keys in rising order, NaN last, the last of equal ones; keys are compared exactly.
+// Positions of keys in ascending order, NaN last, with the last of equal keys; keys are compared exactly.
 Ints sorted_positions(const Literal& keys) {
   bool floats = is_float(keys.dtype());
   auto less = [&](int64_t a, int64_t b) {
@@ -78,7 +78,7 @@ Ints sorted_positions(const Literal& keys) {
   return kept;
 }
 
-// Strings at their last positions, without those before.
+// The last position of each distinct string.
 Ints last_positions(const std::vector<std::string>& keys) {
   std::map<std::string_view, size_t> last;
   for (size_t i = 0; i < keys.size(); ++i) last[keys[i]] = i;
@@ -93,7 +93,7 @@ Value taken(NodeContext& node, const LiteralRef& list, const Ints& positions) {
   return node.op(Opcode::Gather, {node.constant(list), indices}, {{"axis", int64_t{0}}});
 }
 
-// What belongs to the strings of x among the keys.
+// The value of the key that each string of x equals, else `fallback`.
 Value encode_strings(NodeContext& node, Value x, const LiteralRef& keys, const LiteralRef& values,
                      Value fallback) {
   Ints order = last_positions(keys->string_values());
@@ -106,12 +106,12 @@ Value encode_strings(NodeContext& node, Value x, const LiteralRef& keys, const L
   return node.select(node.compare("ge", at, zero), found, fallback);
 }
 
-// What belongs to the numbers of x among the keys.
+// The value of the key that each number of x equals, else `fallback`.
 Value encode_numbers(NodeContext& node, Value x, const LiteralRef& keys, const LiteralRef& values,
                      Value fallback) {
   Ints order = sorted_positions(*keys);
   Value flat_keys = taken(node, keys, order), flat_values = taken(node, values, order);
-  // `at` is the first of the keys that may still be x's: no key before it is larger than x.
+  // `at` is the first key that may still equal x: no key before it is larger than x.
   auto key_at = [&](Value at) { return node.op(Opcode::Gather, {flat_keys, at}, {{"axis", int64_t{0}}}); };
   auto count = static_cast<int64_t>(order.size()), step = int64_t{1};
   while (step < count) step *= 2;
@@ -120,7 +120,7 @@ Value encode_numbers(NodeContext& node, Value x, const LiteralRef& keys, const L
     Value next = add(node, at, node.scalar_int(DType::I32, step));
     Value inside = node.compare("lt", next, node.scalar_int(DType::I32, count));
     next = smaller(node, next, node.scalar_int(DType::I32, count - 1));
-    // NaN is behind every number: where x is NaN all keys count as not larger.
+    // NaN is sorted last: if x is NaN, no key counts as larger.
     Value reached = node.compare("le", key_at(next), x);
     if (is_float(x.dtype())) reached = node.binary(Opcode::Or, reached, node.unary(Opcode::IsNaN, x));
     at = node.select(both(node, inside, reached), next, at);
@@ -134,7 +134,7 @@ Value encode_numbers(NodeContext& node, Value x, const LiteralRef& keys, const L
   return node.select(equal, found, fallback);
 }
 
-// What belongs to x among the keys, and the default elsewhere, as the output.
+// Sets the output to the values of the keys that x equals, and the default elsewhere.
 void encode(NodeContext& node, const LiteralRef& keys, const LiteralRef& values) {
   Value x = node.input(0), fallback = node.constant(read_default(node, values->dtype()));
   if (!node.check(keys->dtype() == x.dtype(), node.input_label(0) + " is " + x.type().to_string() +
@@ -150,7 +150,7 @@ void encode(NodeContext& node, const LiteralRef& keys, const LiteralRef& values)
   node.set_output(0, y);
 }
 
-// Names and their numbers, either way.
+// Maps names to their numbers, or numbers to their names.
 void encode_names(NodeContext& node, std::vector<std::string> names, const Ints& numbers) {
   LiteralRef texts = strings(std::move(names)), integers = Literal::of_i64(numbers);
   bool from_text = node.input(0).dtype() == DType::String;

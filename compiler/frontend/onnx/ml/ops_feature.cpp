@@ -27,13 +27,13 @@ void import_array_feature_extractor(NodeContext& node) {
 void import_binarizer(NodeContext& node) {
   Value x = node.input(0);
   double threshold = node.float_attribute("threshold", 0);
-  // Integers are compared as they are, with a threshold that need not be whole.
+  // Integers are compared in f64, as the threshold need not be whole.
   Value wide = is_float(x.dtype()) ? x : node.convert(x, DType::F64);
   if (!wide) return;
   node.set_output(0, node.convert(node.compare("gt", wide, node.scalar(wide.dtype(), threshold)), x.dtype()));
 }
 
-// Inputs side by side, cut or filled with zeros to the given numbers of columns.
+// Concatenates inputs by columns, each cut or padded with zeros to its given number of columns.
 void import_feature_vectorizer(NodeContext& node) {
   Ints sizes = node.required_ints("inputdimensions");
   if (node.failed() || !node.check(static_cast<int>(sizes.size()) == node.num_inputs(),
@@ -122,7 +122,7 @@ void import_one_hot_encoder(NodeContext& node) {
       !node.check(!categories.empty(),
                   std::string("attribute cats_") + (is_text ? "strings" : "int64s") + " is missing or empty"))
     return;
-  // Without zeros an element of no category is an error of the run; it gets zeros all the same.
+  // Elements of no category get zeros, though ONNX calls them an error if the attribute zeros is 0.
   Value x =
       is_text ? find_text(node, node.input(0), std::move(names)) : node.convert(node.input(0), DType::I64);
   if (!x) return;

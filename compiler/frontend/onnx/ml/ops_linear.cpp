@@ -9,8 +9,8 @@ namespace firn::onnx {
 
 namespace {
 
-// x [N,F] times coefficients [C,F], plus intercepts if there are any: [N,C]. The coefficients say C where it
-// is 0.
+// x [N,F] times coefficients [C,F], plus intercepts if there are any: [N,C]. C is `rows`, or follows from the
+// coefficients if that is 0.
 Value linear_scores(NodeContext& node, int64_t rows) {
   Value x = feature_rows(node);
   auto coefficients = node.floats_attribute("coefficients"), intercepts = node.floats_attribute("intercepts");
@@ -35,7 +35,7 @@ void import_linear_regressor(NodeContext& node) {
   node.set_output(0, post_transformed(node, linear_scores(node, targets), transform));
 }
 
-// One score for two labels is that of the second.
+// If two labels have one score, it is that of the second.
 void import_linear_classifier(NodeContext& node) {
   PostTransform transform = post_transform_attribute(node);
   auto labels = class_labels(node, "classlabels_ints", "classlabels_strings");

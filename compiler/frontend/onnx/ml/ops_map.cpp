@@ -1,5 +1,5 @@
-// Importers of operators on maps. A map that gives classes their scores is the tensor of scores and a
-// constant of classes.
+// Importers of operators on maps. A map from classes to scores is a constant of the classes and a tensor of
+// the scores.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -48,7 +48,7 @@ void import_zip_map(NodeContext& node) {
   node.set_output(0, make_map(node.region(), {node.constant(keys), x}));
 }
 
-// The parts of input 0; null ones after a fail().
+// The keys and values of input 0; null after a fail().
 MapParts map_input(NodeContext& node) {
   Value map = node.input(0);
   if (!node.check(is_map(map), node.input_label(0) + " is " + map.type().to_string() + ", wants a map"))
@@ -63,8 +63,8 @@ Value constant_of(NodeContext& node, DType dtype) {
   return dtype == DType::String ? node.constant(Literal::strings({}, {""})) : node.scalar(dtype, 0);
 }
 
-// What the map has for each of the wanted keys [C], and 0 or "" where it has nothing: [1,C]. A wanted key is
-// found by comparing it with each, as numbers.
+// The map's values for the wanted keys [C], with 0 or "" for keys that it lacks: [1,C]. Each wanted key is
+// compared with all keys, as numbers.
 Value values_at(NodeContext& node, Value keys, Value values, Value wanted) {
   Value same = node.compare("eq", node.unsqueeze(wanted, 1), node.unsqueeze(keys, 0));
   if (!same) return {};
@@ -77,7 +77,7 @@ Value values_at(NodeContext& node, Value keys, Value values, Value wanted) {
   return node.unsqueeze(y, 0);
 }
 
-// Strings as numbers from 0 on, equal ones as the same.
+// Numbers for the strings, counted from 0; equal strings get equal numbers.
 Ints numbered(const std::vector<std::string>& texts, std::vector<std::string>& distinct) {
   std::map<std::string, int64_t> numbers;
   Ints result;
@@ -106,7 +106,7 @@ void import_dict_vectorizer(NodeContext& node) {
   node.set_output(0, values_at(node, keys, map.values, wanted));
 }
 
-// Values in the order of their keys, or at the places that keys say.
+// CastMap: values in the order of their keys, or at the positions that the keys give.
 void import_cast_map(NodeContext& node) {
   MapParts map = map_input(node);
   std::string to = node.choice_attribute("cast_to", "TO_FLOAT", {"TO_FLOAT", "TO_INT64", "TO_STRING"}),

@@ -25,7 +25,7 @@ Value constant_row(NodeContext& node, DType dtype, const Doubles& values) {
   return node.constant(Literal::of(dtype, {static_cast<int64_t>(values.size())}, values));
 }
 
-// Where a row of `forest` has votes: bools [N,results].
+// Whether each row gets votes for each result: bools [N,results].
 Value voted(NodeContext& node, const Forest& forest, Value x, int64_t results) {
   Value counts = forest.counting().evaluate(node, x, results, Opcode::Add);
   return counts ? node.compare("gt", counts, node.scalar(counts.dtype(), 0)) : counts;
@@ -38,8 +38,8 @@ Value tree_features(NodeContext& node) {
 
 // --- Classifiers.
 
-// One class has all votes: its score decides between the two labels, against a half where all weights are
-// probabilities, as in ONNX Runtime. The base value is the first class's: the second one alone has none.
+// One class has all votes, and its score decides between two labels. The limit is 0.5 if all weights are
+// probabilities, else 0, as in ONNX Runtime. A base value counts for the first class only.
 void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, const LiteralRef& labels,
                    const Doubles& base, PostTransform transform) {
   bool second = votes.targets[0] == 1;
@@ -60,9 +60,9 @@ void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, c
   node.set_output(1, both_classes(node, scores, negative, transform));
 }
 
-// The label of the largest score among the classes that have votes, as in ONNX Runtime. Two classes are both
-// candidates, the one without votes with its base value or 0; ONNX Runtime asks for a positive score of the
-// second there.
+// The label of the largest score among the classes that have votes, as in ONNX Runtime. If there are two
+// classes, one without votes is a candidate too, with its base value or 0; ONNX Runtime wants a positive
+// score of the second then.
 void import_several(NodeContext& node, NamedNodes& named, const Votes& votes, Value x,
                     const LiteralRef& labels, const Doubles& base, PostTransform transform) {
   auto classes = labels->num_elements();
@@ -95,7 +95,7 @@ void import_tree_classifier(NodeContext& node) {
   bool one =
       !votes->targets.empty() && std::all_of(votes->targets.begin(), votes->targets.end(),
                                              [&](int64_t target) { return target == votes->targets[0]; });
-  // With a base value for each class there are two scores, but where the first class's alone decides.
+  // Base values for both classes give two scores, unless the votes are for the first class.
   bool two_scores = base.size() == 2 && one && votes->targets[0] == 1;
   if (labels->num_elements() == 2 && one && base.size() <= 2 && !two_scores)
     return import_binary(node, *named, *votes, x, labels, base, transform);
@@ -106,8 +106,8 @@ void import_tree_classifier(NodeContext& node) {
 
 enum class Aggregate : unsigned char { Average, Sum, Min, Max };
 
-// Targets [N,targets] that trees vote for, base values on top. A target without votes is 0 all the same, as
-// in ONNX Runtime.
+// Targets [N,targets] that trees vote for, plus base values. A target without votes is 0 even so, as in ONNX
+// Runtime.
 Value aggregated(NodeContext& node, const Forest& forest, Value x, int64_t targets, Aggregate aggregate,
                  const Doubles& base) {
   Opcode reducer = aggregate == Aggregate::Min   ? Opcode::Minimum
@@ -116,7 +116,7 @@ Value aggregated(NodeContext& node, const Forest& forest, Value x, int64_t targe
   Value scores = forest.evaluate(node, x, targets, reducer);
   if (!scores) return {};
   auto number = [&](double value) { return node.scalar(scores.dtype(), value); };
-  bool is_zero = reducer == Opcode::Add && base.empty(); // where nothing is added
+  bool is_zero = reducer == Opcode::Add && base.empty(); // whether targets without votes are 0 already
   if (aggregate == Aggregate::Average)
     scores = divide(node, scores, number(static_cast<double>(forest.num_trees())));
   if (!base.empty()) scores = add(node, scores, constant_row(node, scores.dtype(), base));

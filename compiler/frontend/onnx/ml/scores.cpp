@@ -17,7 +17,7 @@ Value probit(NodeContext& node, Value scores) {
   Value log = node.unary(Opcode::LogPlusOne, node.unary(Opcode::Negate, multiply(node, x, x)));
   Value v = plus(node, times(node, log, 0.5), 2 / (M_PI * 0.147)), w = times(node, log, 1 / 0.147);
   Value root = node.unary(Opcode::Sqrt, subtract(node, multiply(node, v, v), w));
-  // v falls below 0 close to 0 and 1: there the two terms add up as they are.
+  // v is below 0 for scores close to 0 and 1, where the difference does not cancel.
   Value apart = divide(node, node.unary(Opcode::Negate, w), add(node, root, v));
   Value square = node.select(node.compare("gt", v, zero), apart, subtract(node, root, v));
   Value magnitude = node.unary(Opcode::Sqrt, square);

@@ -1,4 +1,4 @@
-// What classifiers and regressors of ai.onnx.ml have in common: transforms of scores and labels of classes.
+// Transforms of scores and labels of classes, which classifiers and regressors of ai.onnx.ml share.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -7,12 +7,12 @@ namespace firn::onnx {
 
 enum class PostTransform : unsigned char { None, Softmax, Logistic, SoftmaxZero, Probit };
 
-// The attribute post_transform, a word; fail() where it is none of the known ones.
+// The attribute post_transform, or a fail() if its word is unknown.
 PostTransform post_transform_attribute(NodeContext& node);
-// Scores [N,C], transformed row by row. Of one column only Probit changes anything, as in ONNX Runtime.
+// Scores [N,C], transformed row by row. A single column is changed by Probit only, as in ONNX Runtime.
 Value post_transformed(NodeContext& node, Value scores, PostTransform transform);
-// Two columns for one: by Logistic [logistic(-s), logistic(s)], else [negative, s]. The other transforms do
-// nothing, as in ONNX Runtime, but for Probit, which fails.
+// Two columns from one: [logistic(-s), logistic(s)] for Logistic, else [negative, s]. Other transforms do
+// nothing, as in ONNX Runtime, except Probit, which fails.
 Value both_classes(NodeContext& node, Value scores, Value negative, PostTransform transform);
 
 // Labels of classes, integers or strings: not empty, or null after a failure.

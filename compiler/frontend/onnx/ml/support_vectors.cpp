@@ -48,7 +48,7 @@ Value kernels(NodeContext& node, const Machine& machine, int64_t count) {
                       " elements, wants " + std::to_string(count) + " times " + std::to_string(features)))
     return {};
   if (machine.kernel == "RBF") {
-    // Differences are squared, not the terms of the square summed, which would cancel.
+    // Differences are squared: x^2 - 2xv + v^2 would cancel.
     Value vectors = f32_constant(node, {1, count, features}, machine.vectors);
     Value difference = subtract(node, node.unsqueeze(machine.x, 1), vectors);
     Value distance = node.reduce(Opcode::Add, multiply(node, difference, difference), {2}, false);
@@ -62,7 +62,7 @@ Value kernels(NodeContext& node, const Machine& machine, int64_t count) {
   return node.binary(Opcode::Power, line, node.scalar(DType::F32, machine.degree));
 }
 
-// Numbers of a matrix of constants.
+// A matrix of constants.
 struct Table {
   int64_t rows, columns;
   std::vector<double> values = std::vector<double>(static_cast<size_t>(rows * columns), 0);
@@ -76,7 +76,7 @@ Value product(NodeContext& node, Value x, const Table& table) {
 // --- Several classes: every pair of classes i < j has a score, positive for i.
 
 struct Classes {
-  Ints sizes; // support vectors of each
+  Ints sizes; // support vectors of each class
   int64_t vectors = 0, pairs = 0;
   int64_t count() const { return static_cast<int64_t>(sizes.size()); }
 };
@@ -134,7 +134,7 @@ Value pair_scores(NodeContext& node, const Machine& machine, const Classes& clas
 // How many pairs each class wins: [N,C].
 Value votes(NodeContext& node, Value scores, const Classes& classes) {
   Table wins{classes.pairs, classes.count()};
-  std::vector<double> without(static_cast<size_t>(classes.count())); // if no pair's first class wins
+  std::vector<double> without(static_cast<size_t>(classes.count())); // votes if no first class wins
   for_each_pair(classes, [&](int64_t pair, int64_t i, int64_t j) {
     wins.at(pair, i) = 1;
     wins.at(pair, j) = -1;
@@ -144,8 +144,8 @@ Value votes(NodeContext& node, Value scores, const Classes& classes) {
   return add(node, product(node, first, wins), f32_constant(node, {classes.count()}, without));
 }
 
-// --- Probabilities of classes from those of pairs, by Wu, Lin and Weng's second method: a fixed point that
-// is walked to for all rows at once; rows that have arrived stay as they are.
+// --- Probabilities of classes from those of pairs, by Wu, Lin and Weng's second method: a fixed-point
+// iteration for all rows at once, which leaves rows that have converged as they are.
 
 struct PairwiseCoupling {
   NodeContext& node;
@@ -250,7 +250,7 @@ Value probabilities(NodeContext& node, Value scores, const Classes& classes, con
 
 // --- Without support vectors: one linear score per label.
 
-// The label of the largest score, but of two labels the second where that score is large enough, as in ONNX
+// The label of the largest score. If there are two labels, a large enough score gives the second, as in ONNX
 // Runtime.
 Value linear_labels(NodeContext& node, const Machine& machine, const LiteralRef& labels, Value scores) {
   Value best = best_labels(node, labels, scores);

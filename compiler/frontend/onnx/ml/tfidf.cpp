@@ -1,5 +1,5 @@
-// TfIdfVectorizer: counts of n-grams, whose tokens stand at equal distances. Tokens are integers; of strings
-// they are the positions among those that the n-grams are made of.
+// TfIdfVectorizer: counts n-grams, whose tokens stand at equal distances. Tokens are integers; a string's
+// token is its position among the strings that the n-grams are made of.
 //
 // All positions of a row are compared with all n-grams of one length at once, token by token; sums over
 // positions are the counts. Each n-gram then adds to its column of the result.
@@ -16,27 +16,28 @@ namespace {
 
 struct Grams {
   int64_t length;
-  std::vector<Ints> tokens;    // of each n-gram
-  Ints columns;                // of the result
-  std::vector<double> weights; // of each n-gram; empty: all are 1
+  std::vector<Ints> tokens;    // tokens of each n-gram
+  Ints columns;                // columns of the result, by n-gram
+  std::vector<double> weights; // by n-gram; empty: all are 1
 };
 
 struct Vectorizer {
   std::vector<Grams> grams; // by length, only lengths that count
-  int64_t skips, width;     // of the result
+  int64_t skips, width;     // width: columns of the result
   std::string mode;
-  std::vector<std::string> strings; // as of Pool
+  std::vector<std::string> strings; // the strings of Pool
 };
 
 // Reads the pool from its beginning, length after length.
 struct Pool {
   Ints tokens, columns;
   std::vector<double> weights;      // may be empty
-  std::vector<std::string> strings; // whose positions the tokens are
-  size_t next = 0;                  // n-gram
+  std::vector<std::string> strings; // tokens are positions in this
+  size_t next = 0;                  // the n-gram to read next
 };
 
-// The n-grams of one length, the last of equal ones; lengths that do not divide their part of the pool fail.
+// The n-grams of one length, with the last of equal ones. Fails if the length does not divide its part of the
+// pool.
 std::optional<Grams> read_grams(NodeContext& node, Pool& pool, int64_t length, int64_t from, int64_t to) {
   auto count = static_cast<size_t>((to - from) / length);
   if (!node.check((to - from) % length == 0 && pool.next + count <= pool.columns.size(),
@@ -80,7 +81,7 @@ std::optional<Pool> read_pool(NodeContext& node) {
   return pool;
 }
 
-// More would make code of as many steps.
+// Each adds steps to the code.
 constexpr int64_t kMaxLength = 64, kMaxSkips = 1024;
 
 std::optional<Vectorizer> read_vectorizer(NodeContext& node) {

@@ -59,7 +59,7 @@ std::optional<NodeLists> read_node_lists(NodeContext& node, int64_t features) {
        !check_length(node, "nodes_missing_value_tracks_true", lists.tracks.size(), count)))
     return std::nullopt;
   for (size_t i = 0; i < count; ++i)
-    if (lists.modes[i] == "LEAF") lists.features[i] = 0; // says nothing
+    if (lists.modes[i] == "LEAF") lists.features[i] = 0; // a leaf's feature means nothing
   if (!check_range(node, "nodes_featureids", lists.features, features)) return std::nullopt;
   return lists;
 }
@@ -94,7 +94,7 @@ Doubles tensor_reals(NodeContext& node, const std::string& name, bool required) 
   return values;
 }
 
-// The members of each node of mode Member, in their order: lists that NaNs end.
+// The members of each node of mode Member, in the order of the nodes: each list ends with a NaN.
 std::optional<std::vector<Doubles>> read_members(NodeContext& node, size_t wanted) {
   std::vector<Doubles> sets;
   Doubles open;

@@ -11,15 +11,15 @@ namespace firn::onnx {
 std::vector<double> reals_attribute(NodeContext& node, const std::string& name);
 bool check_length(NodeContext& node, const std::string& name, size_t found, size_t wanted);
 
-// --- Of TreeEnsembleClassifier and TreeEnsembleRegressor: nodes by tree and number.
+// --- TreeEnsembleClassifier and TreeEnsembleRegressor: nodes by tree and number.
 
 struct NamedNodes {
   Forest forest;
-  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; // of tree and node
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; // forest's number of a node, by tree and number
   std::vector<bool> leaf;
 };
 
-// For rows of so many features of `dtype`. Nothing after a failure, here and below.
+// Reads nodes that compare `features` features of `dtype`. Nothing after a failure, here and below.
 std::optional<NamedNodes> read_named_nodes(NodeContext& node, int64_t features, DType dtype);
 
 // Votes listed by the attributes {class,target}_{treeids,nodeids,ids,weights}.
@@ -32,10 +32,10 @@ struct Votes {
 // `kind` is class or target.
 std::optional<Votes> read_votes(NodeContext& node, const NamedNodes& named, const std::string& kind,
                                 int64_t results);
-// Votes of nodes that are no leaves count nothing.
+// Adds the votes of leaves; those of other nodes do not count.
 void add_votes(NamedNodes& named, const Votes& votes);
 
-// --- Of TreeEnsemble: nodes and leaves by their places in lists.
+// --- TreeEnsemble: nodes and leaves by their positions in lists.
 
 std::optional<Forest> read_forest(NodeContext& node, int64_t features, int64_t targets, DType dtype);
 

@@ -1,4 +1,4 @@
-// What attention operators have in common.
+// Steps that attention operators share.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -9,13 +9,13 @@ namespace firn::onnx {
 // x.
 Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& what);
 
-// x [batch, heads, seq, size], of which a run ends where it has another batch or other steps than these.
+// x [batch, heads, seq, size]; a run in which its batch or steps differ from these ends.
 Value with_batch_and_steps(NodeContext& node, Value x, const Dim& batch, const Dim& steps);
-// x [batch, heads, seq, size] behind what came before it, an input of the same batch.
+// x [batch, heads, seq, size] behind earlier steps, which input `past` of the same batch holds.
 Value behind_past(NodeContext& node, int past, Value x);
 
-// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last, with
-// heads a multiple of kv_heads: [batch, heads, m, free dim of rhs].
+// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], summed over lhs's last dim and rhs's dim
+// `contract`. `heads` is a multiple of kv_heads. Result [batch, heads, m, free dim of rhs].
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract);
 
 // x [batch, seq, heads, size] or [batch, heads, seq, size] with its pairs of features rotated by angles whose

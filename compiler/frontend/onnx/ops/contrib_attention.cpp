@@ -39,8 +39,8 @@ Value penalty(NodeContext& node, Value allowed) {
   return node.select(allowed, node.scalar(DType::F32, 0), filter);
 }
 
-// The mask input of i32 as what is added to the scores: lengths [batch], ends and starts [2 * batch], or
-// elements [batch, keys] or [batch, queries, keys].
+// The mask input of i32 as a term that is added to the scores. It holds lengths [batch], ends and starts [2 *
+// batch], or elements [batch, keys] or [batch, queries, keys].
 Value mask_penalty(NodeContext& node, int input, const Heads& heads) {
   Value mask = node.input(input);
   const Dim batch = heads.q.type().dims[0], queries = heads.q.type().dims[2], keys = heads.k.type().dims[2];
@@ -80,7 +80,7 @@ Value attend(NodeContext& node, const Heads& heads, int mask, int bias) {
     Value past = node.binary(Opcode::Subtract, node.dim_size(heads.k, 2), node.dim_size(heads.q, 2));
     Value row = add(node, node.iota(DType::I64, {queries, Dim(1)}, 0), past);
     Value seen = node.compare("ge", row, node.iota(DType::I64, {Dim(1), keys}, 1));
-    // Not by the penalty: a key that is masked otherwise still counts more than one that comes later.
+    // -infinity in place of the penalty: a later key must not count as much as one that the mask excludes.
     Value hidden = node.scalar(DType::F32, -std::numeric_limits<double>::infinity());
     scores = add(node, scores, node.select(seen, node.scalar(DType::F32, 0), hidden));
   }
@@ -95,12 +95,12 @@ Value attend(NodeContext& node, const Heads& heads, int mask, int bias) {
   return joined ? node.reshape(node.transpose(y, {0, 2, 1, 3}), {dims[0], dims[2], *joined}) : Value{};
 }
 
-// Part `index` of `count` along `dim`, that dim removed.
+// Element `index` of dim `dim`, with that dim removed.
 Value part(NodeContext& node, Value x, int dim, int64_t index) {
   return node.squeeze(node.slice_dim(x, dim, index, index + 1), dim);
 }
 
-// Columns [from, to) of the bias, added to a tensor whose last dim they are.
+// x plus columns [from, to) of the bias, which fit its last dim.
 Value with_bias(NodeContext& node, Value x, int input, int64_t from, int64_t to) {
   return node.has_input(input) ? add(node, x, node.slice_dim(node.input(input), 0, from, to)) : x;
 }
@@ -230,7 +230,7 @@ void import_quantized_attention(NodeContext& node) {
   for (int i : {3, 6})
     if (node.has_input(i) && !node.check_scalar(i)) return;
   auto scalar = [&](int i) { return node.has_input(i) ? node.reshape_to(node.input(i), {}) : Value{}; };
-  // The scale and the zero point of the weights are one, or one per column.
+  // The weights have one scale and one zero point, or one per column.
   auto per_column = [&](int i) {
     bool one =
         node.has_input(i) && node.input(i).type().is_static() && node.input(i).type().num_elements() == 1;

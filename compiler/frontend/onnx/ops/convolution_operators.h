@@ -6,8 +6,8 @@
 namespace firn::onnx {
 
 // Convolves values that stand for the inputs numbered `input` and `filter` (same dims, perhaps another dtype)
-// by the node's window attributes and `group`. `result` is the dtype of the sums, x's if it is not given.
-// Null after a failure.
+// by the node's window attributes and `group`. `result` is the dtype of the sums, by default x's. Null after
+// a failure.
 Value convolve(NodeContext& node, Value x, int input, Value w, int filter, std::optional<DType> result = {});
 // A vector per channel as [C,1,...], so that it broadcasts to [N,C,...] of `rank` dims.
 Value per_channel(NodeContext& node, Value vector, int rank);

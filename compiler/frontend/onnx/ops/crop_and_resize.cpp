@@ -1,5 +1,5 @@
 // com.microsoft.CropAndResize: regions of images, each resized to one size. Pixels are rows of a table,
-// gathered by positions that are computed per region, row and column; what lies outside of the image is a
+// gathered by positions that are computed per region, row and column. Samples outside of the image are a
 // constant.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
@@ -32,7 +32,7 @@ Samples make_samples(NodeContext& node, Value low, Value high, int64_t count, Va
   return {position, inside};
 }
 
-// Whole positions as i64 within the image, whatever they are computed from.
+// Whole positions as i64, clamped to the image.
 Value clamped(NodeContext& node, Value position, Value last) {
   Value bounded = larger(node, position, node.scalar(DType::F32, 0));
   bounded = smaller(node, bounded, node.convert(last, DType::F32));

@@ -1,5 +1,5 @@
 // The importer of Einsum: operands are multiplied pairwise from the left, each pair by one dot; letters that
-// nothing later needs are summed as early as possible. Narrow floats are rounded to at the end.
+// nothing later needs are summed as early as possible. Results of narrow floats are rounded at the end only.
 #include "compiler/frontend/onnx/ops/einsum.h"
 
 #include "compiler/frontend/onnx/dims/dim_unification.h"
@@ -20,7 +20,7 @@ struct Equation {
   Labels result;
 };
 
-// An operand in work: a value and the label of each of its dims.
+// An intermediate operand: a value and the label of each of its dims.
 struct Term {
   Value value;
   Labels labels;
@@ -174,7 +174,7 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
   return true;
 }
 
-// Gives letters of both terms one extent where a run may find theirs equal.
+// Gives letters that both terms have one extent, if a run may find theirs equal.
 bool meet_where_shared(NodeContext& node, Term& lhs, Term& rhs) {
   for (int label : lhs.labels) {
     if (!contains(rhs.labels, label)) continue;

@@ -1,5 +1,5 @@
-// Formulas that hold for numbers and for values of a run alike: a Term is a value with the operators of
-// arithmetic, and the functions below are there for both. Constants take the dtype of the term beside them.
+// Formulas over numbers or values of a run: a Term is a value with the operators of arithmetic, and the
+// functions below exist for both. Constants take the dtype of the term beside them.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"

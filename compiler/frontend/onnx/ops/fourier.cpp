@@ -1,5 +1,5 @@
-// The transforms, smallest first: a matrix; a length n = n1 n2 as n2 transforms of n1, factors
-// ("twiddles"), and n1 transforms of n2; any length by a convolution of a length that has small factors.
+// The ways to transform, for rising lengths: a matrix; n2 transforms of length n1, multiplication by twiddle
+// factors, and n1 transforms of length n2, if n = n1 n2; a convolution of a length with small factors.
 #include "compiler/frontend/onnx/ops/fourier.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
@@ -25,16 +25,16 @@ Complex root(int64_t number, int64_t length, bool inverse) {
   return std::polar(1.0, inverse ? angle : -angle);
 }
 
-// --- What ways cost, in multiplications and additions of one transform in a batch.
+// --- The cost of each way, in multiplications and additions of one transform in a batch.
 
 struct Plan {
   enum class Way { Matrix, Split, Convolve } way = Way::Matrix;
-  int64_t first = 0; // of Split: n1; of Convolve: the length of the convolution
+  int64_t first = 0; // n1 for Split, the length of the convolution for Convolve
   double cost = 0;
 };
 
-constexpr double kMove = 6;     // of an element that changes its place
-constexpr double kConstant = 6; // of an element of a matrix that the batch shares
+constexpr double kMove = 6;     // cost of an element that is moved
+constexpr double kConstant = 6; // cost of a matrix element, shared by the batch
 
 double matrix_cost(const Transform& t, double batch) {
   double elements = static_cast<double>(t.in_parts * t.inputs) * static_cast<double>(t.out_parts * t.outputs);
@@ -61,7 +61,7 @@ double split_cost(const Transform& t, int64_t n1, double batch, int depth) {
          rows * plan_of(second_step(t, n1), batch * rows, depth + 1).cost;
 }
 
-// Two powers of two, of any length that a convolution of the signal fits in.
+// A length that is a power of two, with room for the convolution of the signal.
 int64_t convolution_length(const Transform& t) {
   int64_t length = 1;
   while (length < (t.mirrored ? t.length : t.inputs) + t.outputs - 1) length *= 2;
@@ -74,9 +74,9 @@ Transform convolution_step(int64_t length, bool inverse) {
 
 Plan plan_of(const Transform& t, double batch, int depth) {
   Plan best{Plan::Way::Matrix, 0, matrix_cost(t, batch)};
-  constexpr int64_t kShort = 96; // below which a matrix is as good as anything
+  constexpr int64_t kShort = 96; // a matrix is best below this
   if (t.length < kShort || depth > 3) return best;
-  // The factors that are nearest to the root leave the shortest matrices.
+  // Factors near the square root give the smallest matrices.
   auto middle = static_cast<int64_t>(std::sqrt(static_cast<double>(t.length)));
   int tried = 0;
   for (int64_t n1 = middle; n1 > 1 && tried < 3; --n1) {
@@ -134,7 +134,7 @@ Value padded(NodeContext& node, Value x, int64_t extent, int64_t wanted) {
   return node.pad(x, node.scalar(x.dtype(), 0), low, high);
 }
 
-// Half a spectrum and its conjugate, in the other order, behind it.
+// Half a spectrum, followed by its conjugate in reverse order.
 Value whole_spectrum(NodeContext& node, Value x, const Transform& t) {
   int64_t half = t.length / 2 + 1, rest = t.length - half;
   x = padded(node, x, t.inputs, half);
@@ -181,7 +181,7 @@ Value by_factors(NodeContext& node, Value x, const Transform& t, int64_t n1, dou
   return second.outputs * n1 == t.outputs ? y : node.slice_dim(y, 2, 0, t.outputs);
 }
 
-// By halves, of a power of two; not scaled.
+// The transform of a constant whose length is a power of two, by halving; not scaled.
 Signal transform_of(const Signal& x) {
   if (x.size() == 1) return x;
   Signal even, odd, y(x.size());
@@ -200,8 +200,8 @@ Signal transform_of(const Signal& x) {
   return y;
 }
 
-// As j k = (j^2 + k^2 - (k - j)^2) / 2 the transform is chirp * (x chirp conv 1 / chirp), a convolution of
-// length m.
+// Bluestein: j k = (j^2 + k^2 - (k - j)^2) / 2 makes the transform chirp * (x chirp conv 1 / chirp), a
+// convolution of length m.
 Value by_convolution(NodeContext& node, Value x, const Transform& t, int64_t m, double batch) {
   auto chirp = [&](int64_t j) { return root(j * j % (2 * t.length), 2 * t.length, t.inverse); };
   Signal before, behind, inverse(static_cast<size_t>(m));
@@ -270,7 +270,7 @@ Value fourier(NodeContext& node, Value x, const Transform& transform) {
   return x ? transformed(node, x, transform, batch_of({x.type().dims[0]}), 0) : x;
 }
 
-// With the transformed axis last, [batch, parts, n], and back.
+// Transposes x to [batch, parts, n], with the transformed axis last, and back after the transform.
 static Value split_along(NodeContext& node, Value x, int axis, const Transform& t) {
   Ints to_last, back;
   std::vector<Dim> outer;
@@ -296,13 +296,13 @@ Value fourier_along(NodeContext& node, Value x, int axis, const Transform& t) {
   std::vector<Dim> others(x.type().dims.begin(), x.type().dims.end() - 1);
   others.erase(others.begin() + axis);
   if (is_split(t, batch_of(others))) return split_along(node, x, axis, t);
-  // As the matrix [inputs, parts, outputs, parts].
+  // The dot wants the matrix as [inputs, parts, outputs, parts].
   return dot_along(node, x, axis, node.transpose(transform_matrix(node, x.dtype(), t), {1, 0, 3, 2}));
 }
 
 Value dot_along(NodeContext& node, Value x, int axis, Value matrix) {
   Value y = dot(node, x, matrix, {}, {}, {axis, x.rank() - 1}, {0, 1});
-  // The transformed axis comes out last but one.
+  // The dot leaves the transformed axis last but one.
   Ints permutation;
   for (int i = 0; i < x.rank() - 2; ++i) permutation.push_back(i);
   permutation.insert(permutation.begin() + axis, x.rank() - 2);

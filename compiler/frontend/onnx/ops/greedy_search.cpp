@@ -1,6 +1,6 @@
 // GreedySearch of com.microsoft: text, token by token, from a decoder that is a subgraph. It runs once over
-// the prompt, then in a loop over the last token and caches of keys and values, which lie in buffers for the
-// longest text; of these a step sees as much as there is.
+// the prompt, then in a loop over the last token and caches of keys and values, which are kept in buffers for
+// the longest text. A step sees the part of the buffers that is filled.
 #include "compiler/frontend/onnx/ops/greedy_search.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
@@ -111,11 +111,11 @@ public:
 
 private:
   struct State {
-    Value length;   // of the text, i64
-    Value go_on;    // whether some text has not ended
+    Value length;   // length of the text, i64
+    Value go_on;    // whether any text has not ended
     Value text;     // [batch, longest]
-    Value token;    // [batch, 1], the last
-    Value position; // [batch, 1], of that one
+    Value token;    // [batch, 1], the last token
+    Value position; // [batch, 1], the position of the last token
     Value ended;    // bool[batch]
     Value mask;     // [batch, longest]
     Values caches;
@@ -186,7 +186,7 @@ private:
   Value lowest() { return node_.scalar(DType::F32, std::numeric_limits<float>::lowest()); }
   Value positive(Value x) { return node_.compare("gt", x, node_.scalar(DType::F32, 0)); }
 
-  // Tokens that would repeat some `ngram` tokens of the text are out.
+  // The logits without tokens that would repeat an n-gram of the text.
   Value without_repeats(Value logits, Value text, Value length) {
     int64_t before = search_.ngram - 1, columns = search_.longest - before;
     if (columns <= 0) return logits;
@@ -231,7 +231,7 @@ private:
     return logits;
   }
 
-  // The state behind the token that the logits make likeliest. Padding stands where a text ends, and behind.
+  // The state after the most likely token is appended. A text that has ended gets padding instead.
   State choose(Value logits, State state, bool first) {
     logits = processed(logits, state.text, state.length, first);
     Value best = node_.op(Opcode::ArgReduce, {logits}, {{"dim", int64_t{1}}, {"kind", Word{"max"}}});
@@ -246,7 +246,7 @@ private:
     return state;
   }
 
-  // All further tokens.
+  // Generates all further tokens in a loop.
   void finish(const State& first) {
     Value longest = node_.scalar_int(DType::I64, search_.longest), one = node_.scalar_int(DType::I64, 1);
     Instruction* loop = node_.while_loop(

@@ -1,5 +1,5 @@
-// GroupedMatMul: each row of a matrix times the matrices of the groups that data chooses for it, as experts
-// that a router picks. Loops that hold one matrix at a time, so that no run gathers a matrix for every row.
+// GroupedMatMul: each row of a matrix times the matrices of the groups that data choose for it, such as
+// experts that a router picks. Loops use one matrix at a time, so that no run gathers a matrix for every row.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/ops/matrix_product.h"
@@ -11,14 +11,14 @@ namespace {
 struct Groups {
   Value rows, matrices, chosen, bias; // [m, k], [groups, k, n], i64 [m, selections], [groups, n] or nothing
   Dim m, k, n, groups, selections;
-  DType work; // of sums
+  DType work; // dtype of sums
 };
 
 Value at(NodeContext& node, Value x, Value index) {
   return node.op(Opcode::Gather, {x, index}, {{"axis", int64_t{0}}});
 }
 
-// `results` after `steps` steps, each of which makes them anew from its number and what they were.
+// The results of a loop of `steps` steps that starts from `results`: `next` computes new ones in each step.
 Value after_steps(NodeContext& node, Value steps, Value results,
                   const std::function<Value(Value step, Value results)>& next) {
   Instruction* loop = node.while_loop(
@@ -30,22 +30,22 @@ Value after_steps(NodeContext& node, Value steps, Value results,
   return loop ? loop->result(1) : Value{};
 }
 
-// Only numbers from 0 on name groups. Others end a run that checks indices, and any other run takes the last
-// group for them, whichever way the product goes.
+// The numbers of the groups, with negative ones made invalid. These end a run that checks indices; any other
+// run takes the last group, by either loop.
 Value checked_groups(NodeContext& node, const Groups& g) {
   Value zero = node.scalar_int(DType::I64, 0), count = node.dim_size(g.matrices, 0);
   Value beyond = node.select(node.compare("lt", g.chosen, zero), count, g.chosen);
   return at(node, node.iota(DType::I64, {g.groups}, 0), beyond);
 }
 
-// The rows by one matrix, and what its group adds.
+// The rows times one group's matrix, plus its bias.
 Value product(NodeContext& node, const Groups& g, Value rows, Value group) {
   Value y = dot(node, rows, at(node, g.matrices, group), {}, {}, {rows ? rows.rank() - 1 : 0}, {0}, g.work);
   return g.bias ? add(node, y, node.convert(at(node, g.bias, group), g.work)) : y;
 }
 
-// One matrix for each row and selection: where few rows choose, so that most groups lie idle.
-// [m*selections, n]
+// A product per row and selection, [m*selections, n]: best if few rows choose, so that most groups are
+// unused.
 Value by_selection(NodeContext& node, const Groups& g) {
   auto count = node.product({g.m, g.selections});
   if (!count) return {};
@@ -58,8 +58,8 @@ Value by_selection(NodeContext& node, const Groups& g) {
   });
 }
 
-// All rows by one matrix after the other, of which those stay that chose it: where many rows read it while it
-// is in the cache. [m, selections, n]
+// A product of all rows per group, [m, selections, n], which keeps the rows that chose the group: best if
+// many rows read a matrix while it is in the cache.
 Value by_group(NodeContext& node, const Groups& g) {
   Value steps = node.dim_size(g.matrices, 0), chosen = node.unsqueeze(g.chosen, 2);
   Value none = node.splat(g.work, {g.m, g.selections, g.n}, 0);

@@ -1,6 +1,6 @@
 // GroupQueryAttention of com.microsoft: causal attention over a cache that grows, with rotary embeddings.
 //
-// Each entry of the batch has a length of its own: what came before (past), and the new steps behind it.
+// Each entry of the batch has a length of its own: its earlier keys (past), and the new steps behind them.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/dims/run_values.h"
@@ -19,10 +19,10 @@ namespace {
 
 struct Queries {
   int64_t heads = 0, kv_heads = 0, size = 0;
-  Dim batch, steps, keys; // keys: of the cache afterwards
+  Dim batch, steps, keys; // keys: in the cache afterwards
   Value q, k, v;          // [batch, steps, heads, size], new ones only
-  Value past, last;       // i64 [batch], how many keys there were, and the last that there is
-  Value caches[2];        // of keys and values, perhaps none
+  Value past, last;       // i64 [batch]: the number of earlier keys, and the position of the last key
+  Value caches[2];        // caches of keys and values, or null
 };
 
 bool is_none(const Dim& dim) {
@@ -71,8 +71,8 @@ bool split_inputs(NodeContext& node, Queries& made) {
   return !node.failed();
 }
 
-// How many keys came before: none of a prompt, which is all that there is afterwards and may be longer than
-// an entry's own.
+// The number of earlier keys: 0 for a prompt, which makes up the whole cache and may be padded beyond an
+// entry's own length.
 Value past_of(NodeContext& node, const Queries& made, Value total, const Dim& total_dim) {
   Value none = node.splat(DType::I64, {made.batch}, 0);
   if (total_dim == made.steps) return none;
@@ -139,12 +139,12 @@ bool rotate(NodeContext& node, Queries& made) {
   return !node.failed();
 }
 
-// What each entry of the batch has, i64 [batch], beside [batch, heads, steps, keys].
+// Values per entry of the batch, i64 [batch], in a shape that broadcasts to [batch, heads, steps, keys].
 Value by_entry(NodeContext& node, const Queries& made, Value values) {
   return node.reshape(values, {made.batch, Dim(1), Dim(1), Dim(1)});
 }
 
-// i64 [batch, heads, steps, 3]: where the new steps of each entry of the batch lie in the cache.
+// i64 [batch, heads, steps, 3]: the coordinates of each entry's new steps in the cache.
 Value places_of_steps(NodeContext& node, const Queries& made) {
   std::vector<Dim> dims{made.batch, Dim(made.kv_heads), made.steps, Dim(1)};
   Value step = add(node, by_entry(node, made, made.past),
@@ -153,8 +153,8 @@ Value places_of_steps(NodeContext& node, const Queries& made) {
       {node.iota(DType::I64, dims, 0), node.iota(DType::I64, dims, 1), node.broadcast_to(step, dims)}, 3);
 }
 
-// New steps [batch, steps, heads, size] behind the past in `cache` [batch, heads, held, size], if there is
-// one: in each entry of the batch on its own.
+// Appends new steps [batch, steps, heads, size] to each entry's past in `cache` [batch, heads, held, size],
+// which may be null.
 Value grown(NodeContext& node, const Queries& made, Value steps, Value cache) {
   Value fresh = node.transpose(steps, {0, 2, 1, 3});
   if (!fresh || (!cache && made.keys == made.steps)) return fresh;
@@ -170,16 +170,17 @@ Value grown(NodeContext& node, const Queries& made, Value steps, Value cache) {
     return node.op(Opcode::DynamicUpdateSlice, {whole, fresh, zero, zero, start, zero});
   }
   Value all = node.op(Opcode::ScatterND, {whole, places_of_steps(node, made), fresh});
-  // What lies behind the shorter entries is nobody's.
+  // Elements behind the shorter entries are set to 0.
   Value end = add(node, by_entry(node, made, made.past), extent_value(node, made.steps));
   Value used = node.compare("lt", node.iota(DType::I64, {made.keys, Dim(1)}, 0), end);
   return node.select(used, all, node.scalar(DType::F32, 0));
 }
 
-// What is added to the scores of keys that a query does not see: [batch, 1, steps, keys].
+// The mask that is added to scores, [batch, 1, steps, keys]: -infinity for keys that a query does not see,
+// else 0.
 Value hidden_keys(NodeContext& node, const Queries& made) {
   Value column = by_entry(node, made, made.past);
-  // Steps behind an entry's last one, in a prompt of others that are longer, see what that sees.
+  // Padding steps of an entry that is shorter than the prompt see what its last step sees.
   Value last = by_entry(node, made, made.last);
   Value row = smaller(node, add(node, column, node.iota(DType::I64, {made.steps, Dim(1)}, 0)), last);
   Value key = node.iota(DType::I64, {Dim(1), made.keys}, 1);

@@ -57,7 +57,7 @@ std::optional<LinearHeads> read_linear_heads(NodeContext& node) {
   return heads;
 }
 
-// An input [batch, time, n] as f32, of the batch and the steps that the queries have.
+// An input [batch, time, n] as f32, with the batch and the steps of the queries.
 Value with_own_width(NodeContext& node, int input) {
   Value x = node.input(input);
   const std::vector<Dim>& first = node.input(0).type().dims;
@@ -65,7 +65,7 @@ Value with_own_width(NodeContext& node, int input) {
   return node.convert(x, DType::F32);
 }
 
-// The same as [batch, time, heads, n / heads].
+// An input [batch, time, n] as f32 [batch, time, heads, n / heads].
 Value time_major_heads(NodeContext& node, int input, int64_t heads) {
   return split_heads(node, with_own_width(node, input), heads, node.input_label(input));
 }
@@ -114,7 +114,8 @@ void import_linear_attention(NodeContext& node) {
   node.set_output(1, node.convert(state, (node.has_input(3) ? node.input(3) : node.input(0)).dtype()));
 }
 
-// --- Causal convolution with a state: the last inputs of the call before stand in front instead of zeros.
+// --- Causal convolution with a state: the last inputs of the previous call stand in front, where other
+// convolutions pad with zeros.
 
 void import_causal_conv_with_state(NodeContext& node) {
   if (!node.check_rank(0, 3) || !node.check_rank(1, 3)) return;

@@ -9,7 +9,7 @@ namespace firn::onnx {
 // two broadcast. Null after a failure.
 Value matrix_product(NodeContext& node, Value lhs, Value rhs);
 
-// dot with the given dims. `result` is the dtype of the sums, that of lhs if it is not given.
+// dot with the given dims. `result` is the dtype of the sums, by default that of lhs.
 Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
           const Ints& lhs_contract, const Ints& rhs_contract, std::optional<DType> result = {});
 

@@ -1,5 +1,5 @@
-// Importers of activation functions and of softmax and its kin. Those that targets have kernels for become
-// composites.
+// Importers of activation functions and of softmax and its kin. Functions for which targets have kernels
+// become composites.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -129,7 +129,7 @@ void import_swiglu(NodeContext& node) {
 void import_clip(NodeContext& node) {
   Value x = node.input(0), low, high;
   if (node.opset() < 11) {
-    // From opset 6 on a bound that is not given is the largest float, which only infinities notice.
+    // From opset 6 on the default bound is the largest float, which changes infinities only.
     constexpr double largest = std::numeric_limits<float>::max();
     bool always = node.opset() >= 6;
     if (always || node.has_attribute("min"))

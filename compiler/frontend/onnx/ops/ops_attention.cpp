@@ -67,7 +67,7 @@ std::optional<Heads> read_heads(NodeContext& node) {
   return heads;
 }
 
-// How many keys there are for each entry of the batch, i64[batch, 1, 1, 1].
+// The number of keys of each entry of the batch, i64[batch, 1, 1, 1].
 Value cache_lengths(NodeContext& node, const Heads& heads) {
   const Dim batch = heads.q.type().dims[0];
   return node.reshape(node.convert(input_with_extents(node, 6, {batch}), DType::I64),
@@ -89,8 +89,7 @@ Value distances(NodeContext& node, const Heads& heads) {
   return node.binary(Opcode::Subtract, rows, columns);
 }
 
-// The mask input, bools or what is added to scores, with its last dim as long as the keys: what is missing is
-// masked.
+// The mask input, bools or terms of the scores, padded to the number of keys: missing keys are masked.
 Value padded_mask(NodeContext& node, const Heads& heads) {
   Value mask = node.input(3);
   if (mask.dtype() != DType::Bool) mask = node.convert(mask, heads.q.dtype());
@@ -108,7 +107,8 @@ Value padded_mask(NodeContext& node, const Heads& heads) {
   return with_extents(node, mask, {q[0], q[1], q[2], kv}, /*stretches=*/true);
 }
 
-// What is added to the scores: 0 or the mask where attention is allowed, -infinity elsewhere. Null: nothing.
+// The bias that is added to the scores: 0 or the mask where attention is allowed, -infinity elsewhere. Null
+// if there is none.
 Value attention_bias(NodeContext& node, const Heads& heads) {
   DType dtype = heads.q.dtype();
   Value allowed, bias;
@@ -148,7 +148,7 @@ bool may_mask_rows(NodeContext& node) {
          node.int_attribute("right_window_size", -1) >= 0;
 }
 
-// Softmax of scores + bias; rows that the bias masks whole become 0.
+// Softmax of scores + bias; rows that the bias masks entirely become 0.
 Value online_softmax(NodeContext& node, Value scores, Value bias) {
   DType precision = node.dtype_attribute("softmax_precision").value_or(scores ? scores.dtype() : DType::F32);
   Value wide = node.convert(scores, precision);
@@ -251,8 +251,8 @@ Value behind_past(NodeContext& node, int past, Value x) {
   return node.concatenate({before, x}, 2);
 }
 
-// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of
-// query heads share a key head, so lhs is split by groups instead of repeating rhs.
+// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], summed over lhs's last dim and rhs's dim
+// `contract`. Groups of query heads share a key head, so lhs is split by groups instead of repeating rhs.
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract) {
   if (!lhs || !rhs) return {};
   const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;

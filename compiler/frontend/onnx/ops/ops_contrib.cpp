@@ -20,12 +20,12 @@ Value gelu(NodeContext& node, Value x, bool by_tanh) {
   return make_gelu(builder, x, by_tanh);
 }
 
-// The vector of that input, which has an element per column of x; null if it is not there.
+// The vector in an input, one element per column of x; null if the input is absent.
 Value row_of_input(NodeContext& node, int input, Value x) {
   return input_with_extents(node, input, {x.type().dims.back()});
 }
 
-// x plus the vector of that input, if it is there.
+// x plus the vector in an input, if that is present.
 Value biased(NodeContext& node, Value x, int input) {
   if (!x || !node.has_input(input)) return x;
   if (!node.check(x.rank() > 0, "the input is a scalar")) return {};
@@ -64,7 +64,7 @@ struct Activation {
   double alpha, beta;
 };
 
-// The activation of that name; parameters that are not given are those of the operator of the same name.
+// Applies the activation of that name; its parameters default to those of ONNX's operator of that name.
 Value activated(NodeContext& node, Value x, const Activation& a) {
   if (!x || a.name.empty()) return x;
   auto number = [&](double value) { return node.scalar(x.dtype(), value); };

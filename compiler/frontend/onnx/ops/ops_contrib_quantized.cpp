@@ -19,7 +19,7 @@ namespace firn::onnx {
 
 namespace {
 
-// A scalar input, null where it is left out.
+// A scalar input; null if it is left out.
 Value parameter(NodeContext& node, int index) {
   if (!node.has_input(index)) return {};
   return node.check_scalar(index) ? node.reshape_to(node.input(index), {}) : Value{};
@@ -44,8 +44,8 @@ Value quantized(NodeContext& node, Value x, int index, DType dtype) {
   return to_integer(node, divide(node, x, parameter(node, index)), parameter(node, index + 1), dtype);
 }
 
-// The same with the zero point added before the rounding, which goes to even: where the zero point is odd,
-// halves go the other way.
+// f32 as integers of a dtype, with the zero point added before rounding. Rounding goes to even, so that an
+// odd zero point sends halves the other way than quantized() does.
 Value quantized_with_offset(NodeContext& node, Value x, int index, DType dtype) {
   if (!has_inputs(node, {index})) return {};
   Value scaled = divide(node, x, parameter(node, index));
@@ -84,7 +84,7 @@ void import_softmax(NodeContext& node) {
   if (opset >= 13) {
     x = make_softmax(builder, x, *axis);
   } else {
-    // Before opset 13 all dims from the axis on are one.
+    // Before opset 13 all dims from the axis on count as one.
     auto outer = node.product({dims.begin(), dims.begin() + *axis});
     auto inner = node.product({dims.begin() + *axis, dims.end()});
     if (!outer || !inner) return;
@@ -254,7 +254,7 @@ Value centered_weights(NodeContext& node, Value packed, Value zeros, int64_t bit
   return node.model_constant(std::move(centered));
 }
 
-// A matrix [n,k] of `bits` bits in `blocks` blocks along k, which are filled up at the end.
+// A matrix [n,k] of `bits` bits in `blocks` blocks along k, the last of which is padded.
 struct BlockMatrix {
   int64_t n = 0, k = 0, bits = 4, block = 0, blocks = 0;
 };
@@ -278,7 +278,7 @@ std::optional<BlockMatrix> read_block_matrix(NodeContext& node) {
   return m;
 }
 
-// Its numbers as f32 [n,k], each block by its scale and zero point.
+// The matrix as f32 [n,k], dequantised block by block.
 Value block_weights(NodeContext& node, const BlockMatrix& m) {
   auto whole = [&](Value weights) {
     weights = node.reshape_to(weights, {m.n, m.blocks * m.block});
@@ -289,7 +289,7 @@ Value block_weights(NodeContext& node, const BlockMatrix& m) {
   scales = node.convert(scales, DType::F32);
   if (!scales) return {};
   if (node.has_input(4)) {
-    // Names the block whose scale and zero point each column has.
+    // Input 4 gives the block of each column, whose scale and zero point it takes.
     if (!node.check_dims(4, {m.k})) return {};
     auto of_block = [&](Value x) {
       return x && x.rank() > 0 ? node.op(Opcode::Gather, {x, node.input(4)}, {{"axis", int64_t{1}}}) : x;
@@ -309,7 +309,8 @@ Value block_weights(NodeContext& node, const BlockMatrix& m) {
   return whole(multiply(node, subtract(node, weights, zeros), scales));
 }
 
-// A times the transposed matrix [N,K]. accuracy_level says what A may be rounded to, least of all to bytes.
+// A times the transposed matrix [N,K]. accuracy_level gives the dtype to which A may be rounded; this level
+// means i8.
 constexpr int64_t kBytesSuffice = 4;
 void import_matmul_bits(NodeContext& node) {
   if (!node.check_rank_at_least(0, 1)) return;
@@ -337,7 +338,8 @@ struct BlockTable {
   Value values, scales, zeros;
   int64_t bits = 4, block = 128;
   int gathered = 0, blocked = 1; // dims
-  // Bytes hold `bits` each, the lowest first, and lie around the number in the middle without zero points.
+  // Bytes hold numbers of `bits` bits, the lowest bits first. The default zero point of such numbers is the
+  // middle of their range.
   bool is_bytes() const { return values.dtype() == DType::U8; }
 };
 
@@ -365,7 +367,7 @@ std::optional<BlockTable> read_block_table(NodeContext& node) {
   return table;
 }
 
-// The parameter of each block at the indices, for all elements that were taken of the values.
+// The parameter of each block, gathered at the indices and repeated for all elements of `taken`.
 Value gathered_parameter(NodeContext& node, const BlockTable& table, Value parameter, Value taken) {
   Value indices = node.input(1);
   bool by_index = table.gathered == table.blocked;

@@ -20,14 +20,14 @@ namespace {
 // x and its filter, perhaps of another dtype than inputs `input` and `filter`, with extents that fit.
 struct Filtered {
   Value x, w;
-  std::string name; // of the filter in messages
+  std::string name; // the filter's name in messages
   int64_t groups;
 
-  // Whether sums are over extents that vary, or stand for channels that do.
+  // Whether extents of the filter or the channels of x vary.
   bool varies() const { return !w.type().is_static() || !x.type().dims[1].is_static(); }
 };
 
-// Whether positions of taps are far from overflow.
+// Fails if positions of taps could overflow.
 bool check_short(NodeContext& node, const Filtered& by) {
   for (Value value : {by.x, by.w})
     for (const Dim& dim : value.type().dims)
@@ -45,7 +45,8 @@ Value with_dim(NodeContext& node, Value x, int axis, const IntExpr& extent) {
   return with_extents(node, x, dims);
 }
 
-// Channels of x meet those of the filter: its dim `axis` times `each`. Taps are as many as kernel_shape says.
+// Checks that x has as many channels as the filter wants, by its dim `axis`, and that the taps fit
+// kernel_shape.
 std::optional<Filtered> read_filter(NodeContext& node, Value x, int input, Value w, int filter, int axis) {
   if (!node.check_rank_at_least(input, 3) || !node.check_rank(filter, node.input(input).rank()) || !x || !w)
     return std::nullopt;
@@ -57,7 +58,7 @@ std::optional<Filtered> read_filter(NodeContext& node, Value x, int input, Value
     return std::nullopt;
   for (size_t i = 0; i < taps.size() && static_cast<int>(i) + 2 < w.rank(); ++i)
     if (taps[i] > 0) read.w = with_dim(node, read.w, static_cast<int>(i) + 2, taps[i]);
-  int64_t each = axis == 0 ? 1 : read.groups; // channels of x for each of the filter's
+  int64_t each = axis == 0 ? 1 : read.groups; // channels of x per channel of the filter
   if (!read.w) return std::nullopt;
   const IntExpr channels = x.type().dims[1].extent,
                 own = read.w.type().dims[static_cast<size_t>(axis)].extent;
@@ -83,7 +84,7 @@ std::optional<Filtered> read_filter(NodeContext& node, Value x, int input, Value
   return read;
 }
 
-// The window's attributes by the filter's taps; where these vary, kernel_shape cannot say them.
+// The window's attributes by the filter's taps; kernel_shape is not used if these vary.
 std::optional<WindowAttributes> read_taps(NodeContext& node, const Filtered& by) {
   Ints taps;
   bool varies = false;
@@ -128,12 +129,12 @@ Value transposed_filter(NodeContext& node, Value w, const Ints& dims, int64_t gr
   return node.op(Opcode::Reverse, {node.reshape_to(w, joined)}, {{"dims", taps}});
 }
 
-// What is cut from both ends of the full transposed convolution, along one dim.
+// Elements that are cut from both ends of the full transposed convolution, along one dim.
 struct Cut {
   int64_t low, high;
 };
 
-// The cut that gives the extent `wanted` where the full one is `full` long.
+// The cut that leaves `wanted` of `full` elements.
 Cut split_cut(int64_t full, int64_t wanted, AutoPad auto_pad) {
   int64_t total = full - wanted;
   if (total < 0) return {0, total};
@@ -172,12 +173,12 @@ std::optional<Window> transposed_window(NodeContext& node, const WindowAttribute
       if (!in) return std::nullopt;
       int64_t full = (*in - 1) * dim.input_dilation + output_padding[i] + dim.dilated_size();
       cut = split_cut(full, output_shape[i], attributes.auto_pad);
-    } else if (same) { // as long as the input times the stride
+    } else if (same) { // the result is as long as the input times the stride
       cut = split_cut(output_padding[i] + dim.dilated_size() - dim.input_dilation, 0, attributes.auto_pad);
     }
     dim.pad_low = dim.dilated_size() - 1 - cut.low;
     dim.pad_high = dim.dilated_size() - 1 - cut.high + output_padding[i];
-    // There is one gap less than there are elements: of none, less than none.
+    // n elements have n - 1 gaps between them: an empty input would have a negative extent.
     if (node.input(0).type().dims[i + 2] == Dim(0)) {
       int64_t max = dim.pad_low + dim.pad_high - (dim.dilated_size() - 1);
       dim.pad_high -= std::clamp<int64_t>(max, 0, dim.input_dilation - 1);
@@ -187,7 +188,7 @@ std::optional<Window> transposed_window(NodeContext& node, const WindowAttribute
   return window;
 }
 
-// By filters that vary: their products with each element, added up where they lie.
+// A transposed convolution with filters that vary: products with each element, added up at their positions.
 Value transposed_by_columns(NodeContext& node, const Filtered& by, const WindowAttributes& attributes) {
   size_t rank = attributes.strides.size();
   if (!check_short(node, by)) return {};
@@ -294,7 +295,7 @@ Value tap_filters(NodeContext& node, DType dtype, const Columns& columns) {
   return node.constant(Literal::of(dtype, dims, ones));
 }
 
-// Of an image that varies: what lies at the same place is added up.
+// Col2Im with an image whose extents vary: columns are scattered by addition.
 void import_varying_col2im(NodeContext& node) {
   auto block = node.required_constant_ints(2);
   auto image = block && node.check_rank(0, 3) ? run_dims(node, 1) : std::nullopt;

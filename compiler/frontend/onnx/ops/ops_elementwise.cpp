@@ -61,7 +61,8 @@ void import_reciprocal(NodeContext& node) {
   node.set_output(0, node.binary(Opcode::Divide, node.scalar(x.dtype(), 1), x));
 }
 
-// Integers where a power misses them by no more than its own error: they are truncated next.
+// A power moved to the nearest integer if it misses that by no more than its own error, as it is truncated
+// next.
 Value settle_integers(NodeContext& node, Value power) {
   Value whole = node.unary(Opcode::RoundNearestEven, power);
   Value error = node.unary(Opcode::Abs, node.binary(Opcode::Subtract, power, whole));
@@ -81,15 +82,15 @@ void import_pow(NodeContext& node) {
   node.set_output(0, node.convert(power, result));
 }
 
-// Whether the value holds integers that are known, none of them below `least`.
+// Whether the value holds known integers, none of them below `min`.
 bool are_known_from(NodeContext& node, Value value, int64_t min) {
   auto known = value && is_integer(value.dtype()) ? node.known_ints(value) : std::nullopt;
   return known && std::all_of(known->begin(), known->end(),
                               [&](const IntExpr& each) { return each.lower_bound() >= min; });
 }
 
-// Whether input 0 holds integers that dims make and that are not above 0, as (-width) % 8 has them, and
-// input 1 such that are. All as small as extents, so that sums of them do not wrap.
+// Whether input 0 holds known integers of dims that are at most 0, and input 1 ones that are above 0, as in
+// (-width) % 8. All are as small as extents, so that sums do not wrap.
 bool is_below_zero_of_dims(NodeContext& node) {
   if (node.input(0).dtype() != DType::I64) return false;
   auto lhs = node.known_ints(node.input(0)), rhs = node.known_ints(node.input(1));
@@ -103,7 +104,8 @@ bool is_below_zero_of_dims(NodeContext& node) {
   return std::all_of(lhs->begin(), lhs->end(), negative) && std::all_of(rhs->begin(), rhs->end(), positive);
 }
 
-// (-x) mod m as what x lacks to the next multiple of m, so that the two are seen to be that multiple.
+// (-x) mod m as the difference from x to the next multiple of m, so that their sum is known to be that
+// multiple.
 Value lacking(NodeContext& node, Value minus_x, Value m) {
   Value x = node.unary(Opcode::Negate, minus_x), one = node.scalar_int(m.dtype(), 1);
   Value rounded = node.binary(Opcode::Subtract, node.binary(Opcode::Add, x, m), one);
@@ -130,7 +132,7 @@ void import_mod(NodeContext& node) {
   }
   Value zero = node.scalar(dtype, 0);
   if (is_float(dtype)) {
-    // Zeros take it as well.
+    // A zero takes the divisor's sign as well.
     Value nothing = node.select(node.compare("lt", rhs, zero), node.scalar(dtype, -0.0), zero);
     remainder = node.select(node.compare("eq", remainder, zero), nothing, remainder);
   }

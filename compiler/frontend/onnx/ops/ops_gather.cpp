@@ -24,8 +24,8 @@ void import_gather(NodeContext& node) {
   if (axis) node.set_output(0, node.op(Opcode::Gather, {x, node.input(1)}, {{"axis", int64_t{*axis}}}));
 }
 
-// Indices of elements of input 0, which may be fewer than that has in every dim but the axis. Where they may
-// be more, they take extents that are not, and a run that has more ends.
+// Indices of elements of input 0, no more than that has in every dim but the axis. Extents that may be larger
+// are replaced by ones that are not, and a run in which they are larger ends.
 Value element_indices(NodeContext& node, Value indices, int axis) {
   Value x = node.input(0);
   if (!indices ||
@@ -53,7 +53,7 @@ void import_gather_elements(NodeContext& node) {
   node.set_output(0, with_extents(node, y, node.input(1).type().dims));
 }
 
-// What coordinates of no dims name: all that lies behind the batch dims, once for each of them.
+// GatherND with coordinates of no dims: each of them gives the whole slice behind the batch dims.
 Value gather_wholes(NodeContext& node, Value x, Value indices, int64_t batch) {
   std::vector<Dim> dims(indices.type().dims.begin(), indices.type().dims.end() - 1), aligned = dims;
   std::fill(aligned.begin() + batch, aligned.end(), Dim(1));
@@ -120,7 +120,7 @@ void import_scatter_nd(NodeContext& node) {
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
   Value updates = input_with_extents(node, 2, wanted);
   if (*depth > 0) return node.set_output(0, scatter(node, Opcode::ScatterND, x, indices, updates, {}));
-  // Coordinates of no dims name the whole tensor, which is the only slice of one with a dim in front.
+  // Coordinates of no dims name the whole tensor: a dim of 1 in front makes that its only slice.
   std::vector<Dim> zeros(indices.type().dims.begin(), indices.type().dims.end() - 1);
   zeros.emplace_back(1);
   Value whole =
@@ -156,7 +156,7 @@ void import_where(NodeContext& node) {
   node.set_output(0, node.select(node.input(0), node.input(1), node.input(2)));
 }
 
-// How many classes there are, of any type of numbers.
+// The number of classes, given in any numeric type.
 std::optional<Dim> one_hot_depth(NodeContext& node) {
   if (node.constant(node.input(1))) {
     auto depths = node.required_constant_doubles(1);
@@ -181,7 +181,7 @@ void import_one_hot(NodeContext& node) {
   std::vector<Dim> dims = indices.type().dims;
   dims.insert(dims.begin() + *axis, *depth);
   Value index = node.convert(indices, DType::I64);
-  // What i64 does not have is below zero here, and no index of any.
+  // u64 indices beyond i64 are negative here, and must not wrap to a valid index.
   if (indices.dtype() != DType::U64) {
     Value wrapped = add(node, index, extent_value(node, *depth));
     index = node.select(node.compare("lt", index, node.scalar_int(DType::I64, 0)), wrapped, index);
@@ -218,7 +218,7 @@ void import_compress(NodeContext& node) {
   if (!node.check(!extent.is_static() || !length.is_static() || length.value() <= extent.value(),
                   node.input_label(1) + " is longer than the axis"))
     return;
-  if ((extent.extent - length.extent).lower_bound() < 0) { // conditions beyond the axis choose nothing
+  if ((extent.extent - length.extent).lower_bound() < 0) { // conditions beyond the axis do not count
     Value place = node.iota(DType::I64, {length}, 0);
     condition = both(node, condition, node.compare("lt", place, node.dim_size(x, axis)));
   }
@@ -227,7 +227,7 @@ void import_compress(NodeContext& node) {
 
 // --- TopK, Trilu.
 
-// The first `most` of dim `axis` in order, no more than there are.
+// The first `max` elements of dim `axis` in order, or all if there are fewer.
 Instruction* top_k(NodeContext& node, int axis, int64_t max) {
   Value x = node.input(0);
   bool largest = node.flag_attribute("largest", true);
@@ -270,7 +270,7 @@ void import_top_k(NodeContext& node) {
       node.set_output(i, node.slice_symbolic(made->result(i), *axis, 0, min((*known)[0], kept.extent)));
     return;
   }
-  // More than there are end a run, or than there is room for, as fewer than none do.
+  // A run ends if k is negative, or more than there are elements or room.
   Value there = smaller(node, node.dim_size(node.input(0), *axis), node.scalar_int(DType::I64, *max));
   count = within_bounds(node, node.scalar_int(DType::I64, 0), count, there);
   Value places = first_rows(node, node.iota(DType::I64, {kept}, 0), 0, count);

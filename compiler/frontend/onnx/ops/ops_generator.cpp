@@ -1,4 +1,4 @@
-// Importers of operators that make tensors from little: constants, ranges, identity matrices.
+// Importers of operators that generate tensors: constants, ranges, identity matrices.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/run_values.h"
 #include "compiler/frontend/onnx/import_context.h"
@@ -55,8 +55,8 @@ void import_constant_of_shape(NodeContext& node) {
   node.set_output(0, node.broadcast_to(node.constant(Literal::reshaped(value, {})), *dims));
 }
 
-// How many numbers there are from start to limit, all of them constants, as a double, which may be beyond any
-// integer. Nothing after a failure.
+// The length of a range of constants. It is a double because it may be beyond any integer. Nothing after a
+// failure.
 std::optional<double> constant_count(NodeContext& node, const Literal& start, const Literal& limit,
                                      const Literal& delta) {
   if (!node.check(delta.get_double(0) != 0, "delta is 0")) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<double> constant_count(NodeContext& node, const Literal& start, co
     double count = std::ceil((limit.get_double(0) - start.get_double(0)) / delta.get_double(0));
     return std::max(count, 0.0); // a NaN stays
   }
-  // As distances of 64 bits without a sign, which hold those between any two.
+  // Unsigned 64-bit numbers hold the distance of any two integers.
   auto first = static_cast<uint64_t>(start.get_int(0)), last = static_cast<uint64_t>(limit.get_int(0)),
        step = static_cast<uint64_t>(delta.get_int(0));
   bool falls = is_signed(start.dtype()) && delta.get_int(0) < 0;
@@ -88,8 +88,8 @@ LiteralRef stored_range(const Literal& start, const Literal& delta, int64_t coun
   return literal;
 }
 
-// A range of constants, in f64 or the arithmetic of integers. Real ranges are positions and frequencies, and
-// are stored; larger ones are computed where they are read.
+// A range of constants, in f64 or the arithmetic of integers. Ranges in real models, such as positions and
+// frequencies, are stored; larger ones are computed by their readers.
 Value constant_range(NodeContext& node, const Literal& start, const Literal& limit, const Literal& delta) {
   constexpr int64_t kMaxStored = 4194304;
   auto found = constant_count(node, start, limit, delta);
@@ -110,7 +110,7 @@ Value constant_range(NodeContext& node, const Literal& start, const Literal& lim
   return node.convert(add(node, multiply(node, index, scalar(delta)), scalar(start)), dtype);
 }
 
-// How many numbers there are from start to limit, by what a run computes; below 0 where that has no answer.
+// The length of a range whose ends a run computes; below 0 if it has none.
 Value range_count(NodeContext& node, Value start, Value limit, Value delta) {
   Value zero = node.scalar_int(DType::I64, 0), none = node.scalar_int(DType::I64, -1);
   if (is_integer(start.dtype())) {
@@ -122,7 +122,7 @@ Value range_count(NodeContext& node, Value start, Value limit, Value delta) {
     Value same_sign = node.compare("eq", node.compare("gt", rest, zero), node.compare("gt", delta, zero));
     Value is_part = both(node, node.compare("ne", rest, zero), same_sign);
     Value count = add(node, divide(node, distance, delta), node.convert(is_part, DType::I64));
-    // A distance of another sign than that of its ends is none of 64 bits.
+    // A distance has wrapped if its sign does not agree with the order of the ends.
     Value wraps = node.compare("ne", node.convert(node.compare("gt", limit, start), DType::I64),
                                node.convert(node.compare("gt", distance, zero), DType::I64));
     Value wrong = node.binary(Opcode::Or, node.compare("eq", delta, zero), wraps);
@@ -137,7 +137,7 @@ Value range_count(NodeContext& node, Value start, Value limit, Value delta) {
                      node.convert(steps, DType::I64));
 }
 
-// As many numbers as a run counts, if that has a bound; false: it has none.
+// Imports a range whose length the run counts. False if the length has no upper bound.
 bool range_by_values(NodeContext& node) {
   Value start = node.reshape(node.input(0), {}), limit = node.reshape(node.input(1), {}),
         delta = node.reshape(node.input(2), {});
@@ -172,7 +172,7 @@ void import_range(NodeContext& node) {
   }
   bool safe = is_safe_dim((*from)[0]) && is_safe_dim((*to)[0]) && is_safe_dim((*by)[0]);
   if (!node.check(safe, "a bound is out of range")) return;
-  // To an end on the other side there is nothing.
+  // A range whose end lies on the other side is empty.
   IntExpr distance = falls ? (*from)[0] - (*to)[0] : (*to)[0] - (*from)[0];
   IntExpr extent = ceil_div(distance, falls ? IntExpr(0) - (*by)[0] : (*by)[0]);
   Dim count(distance.lower_bound() < 0 ? decided_max(extent, 0) : extent);

@@ -139,7 +139,7 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
     return {};
   meet(node, lhs, static_cast<int>(lhs_last), rhs, static_cast<int>(rhs_rows));
   if (node.failed()) return {};
-  // One matrix for the whole batch, or vectors: a single dot without batch dims.
+  // If rhs is one matrix for the whole batch, or a vector, a single dot without batch dims will do.
   if (rhs.rank() <= 2) return dot(node, lhs, rhs, {}, {}, {lhs_last}, {rhs_rows});
   if (lhs.rank() == 1) {
     Value y = matrix_product(node, node.unsqueeze(lhs, 0), rhs);

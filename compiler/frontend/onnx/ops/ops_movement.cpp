@@ -59,8 +59,8 @@ void import_concat(NodeContext& node) {
 
 // --- Split.
 
-// The sizes of the parts as i64 scalars: as they are given, or equal, of which since opset 18 the last may be
-// smaller. Nothing after a failure.
+// The sizes of the parts as i64 scalars: those given, or equal ones, the last of which may be smaller since
+// opset 18. Nothing after a failure.
 std::optional<Values> part_sizes(NodeContext& node, int axis) {
   int64_t parts = node.num_outputs();
   if (node.has_input(1)) return scalars_of(node, 1, std::max<int64_t>(parts, kMaxRank * 2));
@@ -137,7 +137,7 @@ void import_tile_1(NodeContext& node) {
   tile_by(node, repeats);
 }
 
-// Repeats that a run computes: rows at their numbers modulo the extent, as many as it says.
+// Tile with repeats that a run computes: gathers rows at their positions modulo the extent.
 void tile_by_value(NodeContext& node) {
   Value x = node.input(0);
   if (!node.check_dims(1, {x.rank()})) return;

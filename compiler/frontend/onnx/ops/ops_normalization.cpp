@@ -173,7 +173,7 @@ void import_rms_normalization(NodeContext& node) {
   node.set_output(0, make_rms_norm(builder, x, scale, *axis, epsilon, computed_dtype(*stash)));
 }
 
-// (x - mean) / (deviation + 1e-9) over the axes; x - mean alone where it is not to be scaled
+// (x - mean) / (deviation + 1e-9) over the axes; x - mean alone unless `scales`
 void normalize_over(NodeContext& node, const Ints& axes, bool scales) {
   Value x = node.input(0);
   auto dims = node.axes(axes, x.rank());
@@ -190,7 +190,7 @@ void import_mean_variance_normalization(NodeContext& node) {
   normalize_over(node, node.ints_attribute("axes", {0, 2, 3}), /*scales=*/true);
 }
 
-// Of images, with attributes of its own.
+// The form before opset 9, which takes images and has other attributes.
 void import_early_mean_variance_normalization(NodeContext& node) {
   warn_early(node, 9);
   if (!node.check_rank(0, 4)) return;

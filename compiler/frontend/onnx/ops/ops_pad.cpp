@@ -1,4 +1,4 @@
-// Importers of padding: constants around, elements repeated or mirrored, and cropping.
+// Importers of padding, by constants or by repeated or mirrored elements, and of cropping.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/run_values.h"
 #include "compiler/frontend/onnx/import_state.h"
@@ -40,17 +40,17 @@ std::string read_mode(NodeContext& node) {
   return node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
 }
 
-// Two for each axis.
+// Checks that there are two pads for each axis.
 bool check_pads(NodeContext& node, size_t found, size_t axes) {
   return node.check(found == 2 * axes,
                     "has " + std::to_string(found) + " pads, wants " + std::to_string(2 * axes));
 }
 
-// How many elements one dim gets before it and behind it, i64 scalars; it loses some where they are below 0.
+// The numbers of elements to add before and behind one dim, i64 scalars; negative ones crop.
 struct Amounts {
   Value low, high;
-  int64_t max = 0;           // of elements there are then
-  std::optional<Dim> extent; // what they are, where that is known
+  int64_t max = 0;           // upper bound of the padded extent
+  std::optional<Dim> extent; // the padded extent, if it is known
 };
 
 bool never_crops(NodeContext& node, const Amounts& by) {
@@ -61,7 +61,7 @@ bool never_crops(NodeContext& node, const Amounts& by) {
   return true;
 }
 
-// Elements around one dim, none of which is lost, for the mode constant.
+// Pads one dim for the mode constant, if nothing is cropped.
 Value pad_by_constants(NodeContext& node, Value x, int dim, const Amounts& by, Value value) {
   std::vector<Dim> dims = x.type().dims;
   auto around = [&](Value amount) {
@@ -71,7 +71,8 @@ Value pad_by_constants(NodeContext& node, Value x, int dim, const Amounts& by, V
   return node.concatenate({around(by.low), x, around(by.high)}, dim);
 }
 
-// The extent `total`, of which a run with fewer than none ends, where places depend on `excess`, which is 0.
+// The extent `total`; a run in which it is negative ends. The check is part of `excess`, which is 0 and which
+// the caller adds to the positions.
 std::optional<Dim> padded_extent(NodeContext& node, int dim, Value total, int64_t max, Value& excess) {
   auto known = node.known_ints(total);
   if (known && (!node.check((*known)[0].upper_bound() >= 0,
@@ -86,7 +87,8 @@ std::optional<Dim> padded_extent(NodeContext& node, int dim, Value total, int64_
   return counted_extent(node, total, max);
 }
 
-// Where the mode takes the elements from at these places, which count from the first of `size` that are left.
+// The positions from which the mode takes elements for these places. Both count from the first of the `size`
+// elements that are left after cropping.
 Value repeated_places(NodeContext& node, const std::string& mode, Value place, Value size) {
   Value zero = node.scalar_int(DType::I64, 0), one = node.scalar_int(DType::I64, 1);
   if (mode == "edge") return smaller(node, larger(node, place, zero), subtract(node, size, one));
@@ -98,8 +100,8 @@ Value repeated_places(NodeContext& node, const std::string& mode, Value place, V
   return node.select(node.compare("ge", place, size), subtract(node, period, place), place);
 }
 
-// Elements around one dim that varies, or whose numbers do; `value` is for the mode constant. As with static
-// ones, elements are lost before others are repeated.
+// Pads one dim whose extent or whose pads vary; `value` is for the mode constant. As with static pads,
+// cropping comes before elements are repeated.
 Value pad_varying(NodeContext& node, Value x, const std::string& mode, int dim, const Amounts& by,
                   Value value) {
   bool constant = mode == "constant", grows = never_crops(node, by);
@@ -112,14 +114,14 @@ Value pad_varying(NodeContext& node, Value x, const std::string& mode, int dim, 
   Value left = subtract(node, add(node, size, smaller(node, by.high, zero)), lost);
   Value place = subtract(node, node.iota(DType::I64, {*extent}, 0), larger(node, by.low, zero));
   if (constant) {
-    // What is padded reads a row that is put behind the others.
+    // Padding reads a row of `value` that is appended to x.
     std::vector<Dim> dims = x.type().dims;
     dims[at(dim)] = Dim(1);
     x = node.concatenate({x, node.broadcast_to(value, dims)}, dim);
     Value inside = both(node, node.compare("ge", place, zero), node.compare("lt", place, left));
     place = node.select(inside, add(node, place, lost), size);
   } else {
-    // Of nothing there is nothing to repeat: the run ends.
+    // Without elements there is nothing to repeat: the run ends.
     Value last = node.select(node.compare("gt", total, zero), subtract(node, left, one), zero);
     excess = add(node, excess, subtract(node, within_bound(node, last, INT64_MAX), last));
     place = add(node, repeated_places(node, mode, place, larger(node, left, one)), lost);
@@ -127,7 +129,7 @@ Value pad_varying(NodeContext& node, Value x, const std::string& mode, int dim, 
   return gather_inside(node, x, dim, add(node, place, excess));
 }
 
-// Pads of which no attribute says the numbers: made of dims, or of the run.
+// Pads that are no constants: expressions of dims, or values of the run.
 void pad_by_values(NodeContext& node, const std::vector<int>& axes, Value value) {
   Value x = node.input(0);
   std::string mode = read_mode(node);
@@ -136,7 +138,7 @@ void pad_by_values(NodeContext& node, const std::vector<int>& axes, Value value)
   if (!pads || !check_pads(node, pads->size(), n)) return;
   if (!value) value = node.scalar(x.dtype(), 0);
   constexpr int64_t limit = int64_t{1} << 40;
-  // What a pad may be at most; of one beyond it the run ends.
+  // The upper bound of a pad; the run ends if the pad is larger.
   auto max_of_pad = [&](size_t i) -> std::optional<int64_t> {
     Value& pad = (*pads)[i];
     if (auto known = node.known_ints(pad)) return std::clamp((*known)[0].upper_bound(), -limit, limit);
@@ -184,7 +186,7 @@ Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const
   return x;
 }
 
-// Where a dim has fewer elements than are cropped of it nothing but padding is left.
+// Whether a dim has fewer elements than are cropped, so that nothing but padding is left.
 bool is_cropped_whole(const Type& type, const Ints& crop_low, const Ints& crop_high) {
   for (size_t i = 0; i < crop_low.size(); ++i) {
     const Dim& dim = type.dims[i];
@@ -203,7 +205,7 @@ Value padding_alone(NodeContext& node, Value x, Value value, std::initializer_li
   return node.broadcast_in_dim(value, ImportState::with_counts(dims), {});
 }
 
-// Whether a dim that varies, within known bounds, may have fewer.
+// Whether a dim that varies within known bounds may have fewer elements than are cropped.
 bool may_crop_whole(const Dim& dim, int64_t low, int64_t high) {
   int64_t crops = std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0);
   return !dim.is_static() && dim.extent.upper_bound() < INT64_MAX && crops < 0 &&
@@ -281,7 +283,7 @@ void import_pad(NodeContext& node) {
     pad_by_values(node, axes, value);
 }
 
-// The extents that input 1 asks for, numbers or made of dims; nothing after a failure.
+// The extents of input 1, numbers or expressions of dims; nothing after a failure.
 std::optional<std::vector<IntExpr>> center_extents(NodeContext& node) {
   auto known = node.known_ints(node.input(1));
   if (!known) return (void)node.required_constant_ints(1), std::nullopt;
@@ -293,7 +295,7 @@ std::optional<std::vector<IntExpr>> center_extents(NodeContext& node) {
   return known;
 }
 
-// What is too much of an extent that varies is lost at both ends, and what it lacks is put there.
+// Crops or pads a dim whose extent varies to `target`, by halves at both ends.
 Value center_varying(NodeContext& node, Value x, int dim, const IntExpr& target) {
   const Dim extent = ImportState::with_counts({Dim(target)})[0];
   if (extent == x.type().dims[at(dim)]) return x;

@@ -13,10 +13,10 @@ namespace firn::onnx {
 namespace {
 
 struct Pool {
-  SpatialPads around;       // what is put around the input before the window runs
-  Window window;            // over all dims
-  Ints pads_low, pads_high; // of spatial dims, without what is added for a partial window
-  Kept kept;                // positions of spatial dims
+  SpatialPads around;       // padding that is added to the input before the window runs
+  Window window;            // the window over all dims
+  Ints pads_low, pads_high; // pads of spatial dims, without room for a partial window
+  Kept kept;                // positions that count, by spatial dim
 };
 
 std::optional<Pool> read_pool(NodeContext& node, Value x) {
@@ -47,7 +47,7 @@ Value reduced(NodeContext& node, Opcode reducer, Value x, const Pool& pool) {
   return kept_positions(node, node.reduce_window(reducer, padded, pool.window), pool);
 }
 
-// For each position along one dim, how many of the window's taps lie in [-low, input + high).
+// The number of the window's taps in [-low, input + high), for each position along one dim.
 Ints count_taps(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
   Ints counts;
   for (int64_t o = 0; o < dim.output_size(input); ++o) {
@@ -67,8 +67,8 @@ bool is_whole(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
   return dim.pad_low <= low && last < input + high;
 }
 
-// The same by formulas, i64[positions]: the first window begins `before` elements before an input of which
-// [-low, end) counts.
+// The taps per position that lie in [-low, end), computed by the run, i64[positions]. The first window begins
+// `before` elements before the input.
 Value count_taps(NodeContext& node, const WindowDim& dim, const Dim& positions, Value before, int64_t low,
                  Value end) {
   auto number = [&](int64_t value) { return node.scalar_int(DType::I64, value); };
@@ -85,7 +85,7 @@ Value count_taps(NodeContext& node, const WindowDim& dim, const Dim& positions, 
 // Largest number of counts along one dim that become a constant.
 constexpr int64_t kMaxCounts = 1 << 16;
 
-// How many elements of x count under the windows along a spatial dim, i64; nothing where they are all there.
+// The number of taps that count, per window along a spatial dim, i64; nothing if all of them do.
 Value counts_along(NodeContext& node, Value x, const Pool& pool, size_t spatial, const Dim& positions,
                    bool include_padding) {
   const WindowDim& dim = pool.window.dims[spatial + 2];
@@ -108,7 +108,7 @@ Value counts_along(NodeContext& node, Value x, const Pool& pool, size_t spatial,
                     add(node, size, node.scalar_int(DType::I64, high)));
 }
 
-// The divisors of an average pooling to y: a scalar where all are equal, otherwise broadcastable to it.
+// The divisors of an average pooling to y: a scalar if all are equal, otherwise broadcastable to y.
 Value pool_counts(NodeContext& node, Value x, const Pool& pool, Value y, bool include_padding) {
   double uniform = 1;
   Value counts;
@@ -170,7 +170,7 @@ Value flat_positions(NodeContext& node, Value x) {
   return position ? node.broadcast_to(position, dims) : position;
 }
 
-// Row-major positions in x [N,C,...] as those that count the first spatial dim fastest.
+// Row-major positions in x [N,C,...] converted to positions with the first spatial dim counted fastest.
 Value column_major(NodeContext& node, Value positions, Value x) {
   Value rest = positions, within = node.scalar_int(DType::I64, 0), size = node.scalar_int(DType::I64, 1);
   for (int i = x.rank() - 1; i >= 2; --i) {
@@ -183,8 +183,8 @@ Value column_major(NodeContext& node, Value positions, Value x) {
   return node.binary(Opcode::Add, node.binary(Opcode::Multiply, rest, size), within);
 }
 
-// Largest element and its position: a reduce_window over pairs, whose region keeps the larger value, of equal
-// ones the first in row-major order, whichever way the positions count.
+// The largest element and its position, by a reduce_window over pairs. Its region keeps the larger value, and
+// of equal ones the first in row-major order, whichever way the positions count.
 void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Value x = node.input(0), last = node.scalar_int(DType::I64, INT64_MAX);
   Value lowest = node.constant(reducer_identity(Opcode::Maximum, x.dtype()));

@@ -14,8 +14,8 @@ namespace firn::onnx {
 namespace {
 
 struct Granularity {
-  Value x;          // what is quantised
-  int64_t axis = 1; // as the node says
+  Value x;          // the quantised tensor
+  int64_t axis = 1; // the attribute, unchecked
   int64_t block = 0;
 };
 
@@ -25,7 +25,7 @@ Granularity read_granularity(NodeContext& node) {
   return by;
 }
 
-// The parameter of each block for all its elements along the axis, of which the extent is static.
+// The parameter of each block repeated for all its elements along the axis, whose extent must be static.
 Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, int axis) {
   const std::vector<Dim> dims = by.x.type().dims;
   auto extent = node.static_dim(by.x, axis, "the quantised input");
@@ -164,15 +164,15 @@ DynamicQuantization quantize_dynamically(NodeContext& node, Value x) {
   Value scale =
       node.binary(Opcode::Divide, node.binary(Opcode::Subtract, high, low), node.scalar(x.dtype(), 255));
   if (!scale) return {};
-  // Where all of x is zero any scale will do.
+  // Any scale will do if all of x is zero.
   scale = node.select(node.compare("eq", scale, zero), one, scale);
   Value offset = node.binary(Opcode::Divide, node.unary(Opcode::Negate, low), scale);
   Value zero_point = to_integer(node, offset, {}, DType::U8);
   return {to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8), scale, zero_point};
 }
 
-// A factor's parameter in a shape that broadcasts to it. It is one element, one per index of the dim that
-// lies 1 or 2 from the end, or has the factor's shape with 1 for the other one of these dims.
+// A factor's parameter in a shape that broadcasts to it. It is one element, or one per index of the dim that
+// is `from_end` from the end (1 or 2), or has the factor's shape with 1 for the other one of these dims.
 static Value along_dim(NodeContext& node, Value parameter, Value factor, int from_end) {
   if (!parameter || !factor || node.failed()) return {};
   const Type type = parameter.type();
@@ -202,7 +202,7 @@ Value by_column(NodeContext& node, Value parameter, Value b) {
   return along_dim(node, parameter, b, 1);
 }
 
-// A product lacks the dim of a factor that is a vector.
+// The product has no dim for a factor that is a vector.
 Value by_product_row(NodeContext& node, Value parameter, Value a, Value b) {
   Value rows = by_row(node, parameter, a);
   return rows && rows.rank() > 0 && b.rank() == 1 ? node.squeeze(rows, rows.rank() - 1) : rows;
@@ -229,12 +229,12 @@ void import_dynamic_quantize(NodeContext& node) {
 Value by_channel(NodeContext& node, Value parameter, int rank) {
   return parameter && parameter.rank() == 1 ? per_channel(node, parameter, rank) : parameter;
 }
-// A zero point of a filter [O,...], one or one per output channel.
+// The zero point of a filter [O,...]: one element, or one per output channel.
 Value by_filter(NodeContext& node, Value parameter, int rank) {
   return parameter && parameter.rank() == 1 ? per_channel(node, parameter, rank + 1) : parameter;
 }
 
-// acc * (x_scale * w_scale / y_scale), rounded, as the dtype of the result's zero point.
+// accumulator * (x_scale * w_scale / y_scale), rounded to the dtype of the result's zero point.
 Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_scale, Value y_scale,
                  Value zero_point) {
   if (!accumulator || !x_scale || !w_scale || !y_scale) return {};
@@ -250,7 +250,7 @@ Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_sc
 void import_qlinear_matmul(NodeContext& node) {
   Value a = node.input(0), b = node.input(3);
   Value product = centered_product(node, a, node.input(2), b, node.input(5));
-  // The result may have a scale and a zero point per row of a as well.
+  // The result may also have a scale and a zero point per row of a.
   auto of_rows = [&](int input) { return by_product_row(node, node.input(input), a, b); };
   Value a_scale = of_rows(1), b_scale = by_product_column(node, node.input(4), a, b);
   Value y_scale = of_rows(6), y_zero_point = of_rows(7);
@@ -262,7 +262,7 @@ void import_matmul_integer(NodeContext& node) {
   node.set_output(0, centered_product(node, node.input(0), node.input(2), node.input(1), node.input(3)));
 }
 
-// Channels of x and y lie behind the batch, or last.
+// The channels of x and y are dim 1, or the last dim if `channels_last`.
 void qlinear_conv(NodeContext& node, bool channels_last) {
   int rank = node.input(0).rank();
   for (int i : {1, 2, 6, 7})

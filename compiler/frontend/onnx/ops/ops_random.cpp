@@ -91,7 +91,7 @@ void import_dropout(NodeContext& node) {
     Value ratio = node.has_input(1) ? scalar_input(node, 1, DType::F32) : node.scalar(DType::F32, 0.5);
     Value trains = scalar_input(node, 2, DType::Bool);
     Value draw = uniform(node, DType::F32, x.type().dims, 0, 1, seed_of(node));
-    // Not `draw >= ratio`, which would drop everything where the ratio is no number.
+    // `draw >= ratio` would drop everything if the ratio is NaN.
     keeps = node.select(trains, node.unary(Opcode::Not, node.compare("lt", draw, ratio)), keeps);
     Value rest = subtract(node, node.scalar(DType::F32, 1), ratio);
     Value scaled = node.convert(
@@ -102,7 +102,7 @@ void import_dropout(NodeContext& node) {
   if (node.has_output(1)) node.set_output(1, keeps);
 }
 
-// Each draw falls into one class of the row's cumulated probabilities.
+// Each draw selects a class by the row's cumulative probabilities.
 void import_multinomial(NodeContext& node) {
   int64_t count = node.int_attribute("sample_size", 1);
   DType dtype = node.dtype_attribute("dtype").value_or(DType::I32);
@@ -123,7 +123,8 @@ void import_multinomial(NodeContext& node) {
               {{"dim", int64_t{1}}, {"reducer", Word{"add"}}, {"exclusive", false}, {"reverse", false}});
   Value draws = uniform(node, DType::F32, {batch, Dim(count)}, 0, 1, seed_of(node));
   if (!sums || !draws) return;
-  // Below the last sum, as a draw is below 1: only classes before the one that is hit are counted.
+  // A point is below the last sum, as a draw is below 1: the classes whose sums it passes come before its
+  // own.
   Value last = subtract(node, node.dim_size(x, 1), node.scalar_int(DType::I64, 1));
   Value total = node.op(Opcode::Gather, {sums, node.reshape(last, {Dim(1)})}, {{"axis", int64_t{1}}});
   Value points = multiply(node, node.convert(draws, sums.dtype()), total);

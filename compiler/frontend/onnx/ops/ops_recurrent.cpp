@@ -14,20 +14,20 @@ namespace {
 
 enum class Cell { Lstm, Gru, Rnn };
 
-// What the node says, checked, in layout 0.
+// The node's form after its checks, in layout 0.
 struct Recurrent {
   Cell cell;
   int gates;     // weights per hidden unit
   int functions; // activations per direction
   int64_t directions = 1, hidden = 0;
-  bool reverse = false; // of the first direction
+  bool reverse = false; // whether the first direction runs backwards
   bool batch_first = false;
   bool quantized = false; // weights are integers [direction, in, gates * h], as a product takes them
   Value x;                // [seq, batch, in]
   RecurrentOptions options[2];
 };
 
-// Default parameters of an activation; both 0 where it has none.
+// Default parameters of an activation; both 0 if it has none.
 void default_parameters(const std::string& name, double& alpha, double& beta) {
   alpha = name == "leakyrelu" ? 0.01f : name == "hardsigmoid" ? 0.2f : 0;
   alpha = name == "elu" || name == "thresholdedrelu" || name == "affine" || name == "scaledtanh" ? 1 : alpha;
@@ -41,15 +41,15 @@ bool takes_beta(const std::string& name) {
   return name == "affine" || name == "scaledtanh" || name == "hardsigmoid";
 }
 
-// Activations of all directions; activation_alpha and activation_beta list numbers only for those that take
-// them.
+// Activations of all directions; activation_alpha and activation_beta list numbers only for activations that
+// take them.
 bool read_activations(NodeContext& node, Recurrent& layer) {
   std::vector<std::string> names = node.strings_attribute("activations");
   if (names.empty()) return true;
   std::vector<double> alphas = node.floats_attribute("activation_alpha"),
                       betas = node.floats_attribute("activation_beta");
   size_t wanted = static_cast<size_t>(layer.functions) * static_cast<size_t>(layer.directions);
-  // The schema's default lists two of them even for one direction.
+  // The schema's default lists two activations even for one direction.
   if (names.size() > wanted && layer.cell == Cell::Rnn) names.resize(wanted);
   if (!node.check(names.size() == wanted, "attribute activations has " + std::to_string(names.size()) +
                                               " names, wants " + std::to_string(wanted)))
@@ -134,8 +134,8 @@ Value first_state(NodeContext& node, const Recurrent& layer, int input, int64_t 
   return row(node, states, direction);
 }
 
-// The bias [gates * h], input's and recurrent one added; `apart` keeps the last gate's recurrent bias out, in
-// *apart.
+// The bias [gates * h], the sum of the input's and the recurrent one. If `apart` is given, the last gate's
+// recurrent bias is not added but stored in *apart.
 Value bias(NodeContext& node, const Recurrent& layer, int64_t direction, Value* apart) {
   int64_t gates = layer.gates * layer.hidden, h = layer.hidden;
   DType dtype = layer.x.dtype();
@@ -153,7 +153,7 @@ Value bias(NodeContext& node, const Recurrent& layer, int64_t direction, Value* 
   return node.binary(Opcode::Add, input, rest);
 }
 
-// y, h and c of a direction, of which lstm alone has the last; nothing after a failure.
+// y, h and, for lstm, c of a direction; nothing after a failure.
 Values results_of(Instruction* made) {
   Values results;
   for (int i = 0; made && i < made->num_results(); ++i) results.push_back(made->result(i));
@@ -195,7 +195,7 @@ Values make_direction(NodeContext& node, const Recurrent& layer, int64_t directi
 // --- LSTM whose weights are integers: inputs and states are quantised by their range, all inputs at once and
 // the states of every step.
 
-// The weights of a direction with their scale and zero point, which are one or one per column.
+// The weights of a direction with one scale and zero point, or one per column.
 struct QuantizedWeights {
   Value w, scale, zero;
 };
@@ -220,7 +220,7 @@ Value quantized_product(NodeContext& node, Value x, const QuantizedWeights& by) 
   return scaled_product(node, q.x, q.scale, q.zero_point, by.w, by.scale, by.zero, {});
 }
 
-// One step: [h, c] from the input's part of the gates and those of the step before.
+// One step: the next [h, c], from the gates' part that the input gives and the last [h, c].
 Values quantized_step(NodeContext& node, const Recurrent& layer, const RecurrentOptions& options, Value gates,
                       const Values& old, const QuantizedWeights& recurrent, const Values& peepholes) {
   gates = node.binary(Opcode::Add, gates, quantized_product(node, old[0], recurrent));
@@ -234,14 +234,15 @@ Values quantized_step(NodeContext& node, const Recurrent& layer, const Recurrent
   return {next.h, next.c};
 }
 
-// The inputs with zeros in steps that are behind every sequence: what stands there widens no range.
+// x with zeros in steps behind the end of every sequence, so that these do not widen the range that is
+// quantised.
 Value without_steps_behind(NodeContext& node, Value x, Value lengths) {
   Value longest = node.reduce(Opcode::Maximum, lengths, {0}, false);
   Value step = node.iota(lengths.dtype(), {x.type().dims[0], Dim(1), Dim(1)}, 0);
   return node.select(node.compare("lt", step, longest), x, node.scalar(x.dtype(), 0));
 }
 
-// What a direction of a quantised LSTM has beside its inputs.
+// The weights and options of a direction of a quantised LSTM.
 struct QuantizedDirection {
   const RecurrentOptions& options;
   QuantizedWeights recurrent;
@@ -249,9 +250,9 @@ struct QuantizedDirection {
   Values peepholes;
 };
 
-// y, h and c of the gates' part [seq, batch, 4 * h] that the inputs give, in the order of steps, from the
-// first states. What is multiplied for sequences that have ended is in the range of the others: zeros, as in
-// y, where y is asked for, else their last states. So does ONNX Runtime.
+// y, h and c from the gates' part [seq, batch, 4 * h] that the inputs give, in the order of steps, and the
+// initial states. Sequences that have ended share the range of the quantised states: they count as zeros, as
+// in y, if the node has an output y, else as their last states. ONNX Runtime does the same.
 Values quantized_steps(NodeContext& node, const Recurrent& layer, const QuantizedDirection& by, Value gates,
                        const Values& state) {
   const Dim steps = layer.x.type().dims[0], batch = layer.x.type().dims[1], h(layer.hidden);
@@ -325,7 +326,7 @@ Value join(NodeContext& node, const Recurrent& layer, const std::vector<Values>&
   return node.transpose(joined, result == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2});
 }
 
-// Results of a sequence without steps: no y, and the first states as the last ones.
+// The results for a sequence without steps: an empty y, and the initial states as the last ones.
 void skip_sequence(NodeContext& node, const Recurrent& layer) {
   std::vector<Dim> y{Dim(0), Dim(layer.directions), layer.x.type().dims[1], Dim(layer.hidden)};
   if (layer.batch_first) y = {y[2], y[0], y[1], y[3]};

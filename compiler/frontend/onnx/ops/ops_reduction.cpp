@@ -85,7 +85,7 @@ Value write_log_sum(const Reduction& r, Value x) {
   return in_floats(r, x, [](const Reduction& w, Value v) { return w.unary(Opcode::Log, w(Opcode::Add, v)); });
 }
 
-// m + log(sum(exp(x - m))) with m the largest element, or 0 where that is infinite.
+// m + log(sum(exp(x - m))), where m is the largest element, or 0 if that is infinite.
 Value log_sum_exp(const Reduction& r, Value x) {
   if (r.dims.empty()) return x;
   NodeContext& node = r.node;
@@ -107,7 +107,7 @@ template <Value (*write)(const Reduction&, Value)> void import_reduction(NodeCon
   node.set_output(0, write({node, *dims, node.flag_attribute("keepdims", true)}, node.input(0)));
 }
 
-// Indices of elements along the dim, of which a run ends where it has none and there are any to give.
+// The indices; a run ends if the dim has no elements but the result has some.
 Value where_any(NodeContext& node, Value index, Value x, int dim) {
   const IntExpr& extent = x.type().dims[static_cast<size_t>(dim)].extent;
   if (!index || extent.lower_bound() > 0) return index;

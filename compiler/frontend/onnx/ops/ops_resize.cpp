@@ -1,7 +1,7 @@
 // Importers of Resize and its predecessor Upsample. Every axis is resized by itself: indices and weights are
-// computed here from static extents, so that what remains are gathers (broadcasts and slices where the
-// indices are regular), weighted sums of few elements as the composite `resample`, or a small matrix product
-// where a filter has many taps. Axes whose extents vary compute theirs as they run.
+// computed here from static extents, and a run does gathers (broadcasts and slices if the indices are
+// regular), weighted sums of few elements as the composite `resample`, or a small matrix product if a filter
+// has many taps. For axes whose extents vary, the run computes indices and weights.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/run_values.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
@@ -19,8 +19,7 @@ namespace firn::onnx {
 
 namespace {
 
-// Gather along one axis, as a broadcast where every element repeats f times and as a slice where every f-th
-// is read.
+// A gather along one axis: a broadcast if every element repeats f times, a slice if every f-th is read.
 Value pick(NodeContext& node, Value x, int axis, const Ints& indices) {
   int64_t extent = x.dim(axis), count = static_cast<int64_t>(indices.size());
   int64_t factor = count / std::max<int64_t>(extent, 1);
@@ -108,7 +107,7 @@ Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const Axis
                      node.scalar(result.dtype(), form.extrapolation), result);
 }
 
-// f32 as the nearest numbers of an integer dtype, halves upwards, still in f32.
+// x rounded to numbers of an integer dtype, halves upwards, still in f32.
 Value settle(NodeContext& node, Value x, DType dtype) {
   Value floor = x ? node.unary(Opcode::Floor, node.binary(Opcode::Add, x, node.scalar(x.dtype(), 0.5))) : x;
   return floor ? node.convert(node.op(Opcode::Convert, {floor}, {{"to", dtype}, {"saturate", true}}),
@@ -116,13 +115,13 @@ Value settle(NodeContext& node, Value x, DType dtype) {
                : floor;
 }
 
-// What an operator asks for, by axis.
+// The resizing of each axis.
 struct AxisPlans {
   std::vector<AxisResize> fixed;
   std::vector<VaryingResize> varying;
 };
 
-// Elements within a row are the dearest to take: while there are few rows.
+// Orders axes by cost: gathers within rows are the most expensive, so they run first if other axes add rows.
 std::vector<VaryingResize> cheapest_order(Value x, std::vector<VaryingResize> axes) {
   auto extent = [&](const VaryingResize& axis) {
     return x.type().dims[static_cast<size_t>(axis.axis)].extent.upper_bound();
@@ -179,8 +178,8 @@ void resize(NodeContext& node, const ResizeForm& form, AxisPlans plans) {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
-// Whether filters that antialias an axis have matrices that a run has memory for; of integers, which are
-// settled axis by axis, they have taps.
+// Whether the matrix of an antialiasing filter is small enough for a run. Integers are rounded after every
+// axis, so that they need static taps.
 bool can_filter(const ResizeForm& form, DType dtype, const Dim& input, const Dim& output) {
   if (!form.antialias || form.mode == ResizeMode::Nearest) return true;
   constexpr int64_t max = int64_t{1} << 24;
@@ -192,8 +191,8 @@ bool can_filter(const ResizeForm& form, DType dtype, const Dim& input, const Dim
   return columns <= max / std::max<int64_t>(1, output.extent.upper_bound());
 }
 
-// Whether an axis is one whose places are computed as it runs: not of parts. Of counted elements there may be
-// none, and then a place has none to read.
+// Whether a run can compute the positions of an axis: it does not crop, and has elements. A counted axis may
+// turn out to have none; what is read from it then is undefined.
 bool can_vary(const ResizeForm& form, const Dim& dim) {
   return !dim.is_static() && dim.extent.lower_bound() >= (dim.counted ? 0 : 1) &&
          dim.extent.upper_bound() <= kMaxExtent && form.coordinates != "tf_crop_and_resize";
@@ -228,8 +227,8 @@ std::optional<AxisPlans> axes_by_scale(NodeContext& node, const ResizeForm& form
   return result;
 }
 
-// Output extents from sizes of which one axis or the other has its own, by a scale that all have: of extents
-// that vary, so that the run chooses.
+// Output extents by the one scale that keeps the ratio of all axes (keep_aspect_ratio_policy). Extents vary,
+// so that the run chooses the axis that gets its size.
 std::optional<AxisPlans> axes_by_ratio(NodeContext& node, const ResizeForm& form,
                                        const std::vector<int>& axes, const std::vector<Dim>& sizes,
                                        bool smaller_one) {

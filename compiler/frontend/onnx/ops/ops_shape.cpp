@@ -20,9 +20,9 @@ void import_identity(NodeContext& node) {
 
 // --- Reshape: 0 copies the input's dim, -1 takes what is left.
 
-// The extent of the dim that -1 stands for: elements of `from` over those of `to` without it; nothing where
-// only a run knows whether they divide, or after a failure. Dims that occur on both sides cancel, so that
-// symbolic ones need not be divided.
+// The extent that -1 stands for: the elements of `from` divided by those of `to`, which lacks that dim.
+// Nothing if only a run knows whether they divide, or after a failure. Dims that occur on both sides cancel,
+// so that symbolic ones need not be divided.
 std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector<Dim> to) {
   for (size_t i = 0; i < to.size();) {
     auto same = std::find(from.begin(), from.end(), to[i]);
@@ -48,7 +48,7 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
   return is_safe_dim(rest) ? std::optional(Dim(rest)) : std::nullopt;
 }
 
-// Whether data decides one number of elements and the other is a different expression.
+// Whether one number of elements is counted, and the other is a different expression.
 bool fits_by_data(NodeContext& node, const std::vector<Dim>& from, const std::vector<Dim>& to) {
   auto is_counted = [](const Dim& dim) { return dim.counted; };
   if (std::none_of(from.begin(), from.end(), is_counted) && std::none_of(to.begin(), to.end(), is_counted))
@@ -57,8 +57,8 @@ bool fits_by_data(NodeContext& node, const std::vector<Dim>& from, const std::ve
   return before && after && !(before->extent == after->extent);
 }
 
-// The extents of the shape that are 0 in some runs copy x's dim there, as 0 does. They stay as they are where
-// x has as many elements, or a dim of that extent: then it has none in such a run, and nothing to copy.
+// Extents of the shape that are 0 in some runs copy x's dim in these, as a constant 0 does. They stay if x
+// has the same number of elements or a dim of that extent: x is empty in such a run then.
 void copy_where_zero(NodeContext& node, std::vector<Dim>& dims, int rest) {
   constexpr size_t kMaxAtoms = 12;
   const std::vector<Dim>& from = node.input(0).type().dims;
@@ -76,8 +76,8 @@ void copy_where_zero(NodeContext& node, std::vector<Dim>& dims, int rest) {
   }
 }
 
-// The dims of the shape for input 0, where -1 stands for what is left; nothing where only a run knows whether
-// the elements fill them, or after a failure.
+// The dims of the shape for input 0, with -1 resolved. Nothing if only a run knows whether the number of
+// elements fits, or after a failure.
 std::optional<std::vector<Dim>> dims_of_shape(NodeContext& node, const std::vector<IntExpr>& shape,
                                               bool allow_zero) {
   Value x = node.input(0);
@@ -109,8 +109,8 @@ std::optional<std::vector<Dim>> dims_of_shape(NodeContext& node, const std::vect
   return dims;
 }
 
-// The same with one extent, `value` at `place`, that only a run knows: the others leave one value for it, and
-// a run ends where it is neither that nor what stands for it.
+// A Reshape to a shape of which only a run knows one extent, `value` at `place`. The other extents determine
+// it; a run in which `value` is neither that extent nor -1 or 0 for it ends.
 Value reshaped_as_said(NodeContext& node, std::vector<Dim> dims, bool allow_zero, size_t place, Value value) {
   Value x = node.input(0), y = reshape_where_equal(node, x, std::move(dims));
   if (!y) return {};
@@ -245,8 +245,8 @@ void import_size(NodeContext& node) {
 
 // --- Expand: numpy's rule in both directions, to a shape that is an input.
 
-// The shape where a run decides some of it: what it says is the extent where x has 1; where x has another
-// it is 1 or that one, or the run ends. Changes x; nothing after a failure.
+// The shape for Expand if a run decides some extents. Such an extent is counted if x may have 1 there; if x
+// has more, it must be 1 or x's, or the run ends. Changes x; nothing after a failure.
 std::optional<std::vector<Dim>> expanded_by_values(NodeContext& node, Value& x) {
   auto elements = scalars_of(node, 1);
   if (!elements) return std::nullopt;
@@ -270,7 +270,7 @@ std::optional<std::vector<Dim>> expanded_by_values(NodeContext& node, Value& x) 
   return ImportState::with_counts(std::move(wanted));
 }
 
-// x, of which a run ends where an extent of the shape is neither that of the result nor 1.
+// x; a run in which an extent of the shape is neither the result's nor 1 ends.
 Value where_shape_fits(NodeContext& node, Value x, const std::vector<Dim>& shape,
                        const std::vector<Dim>& result) {
   size_t before = result.size() - shape.size();
@@ -328,7 +328,7 @@ Value cast(NodeContext& node, Value x, DType to) {
   if (is_float8(to) && node.flag_attribute("saturate", true)) attributes.set("saturate", true);
   if (to == DType::F8E8M0 && is_float(x.dtype()))
     x = round_to_power(node, x, node.choice_attribute("round_mode", "up", {"up", "down", "nearest"}));
-  // f4 has neither NaN nor infinity: conformance wants NaN to be -0.
+  // f4 has neither NaN nor infinity: ONNX's tests want NaN to be -0.
   if (to == DType::F4E2M1 && is_float(x.dtype()))
     x = node.select(node.unary(Opcode::IsNaN, x), node.scalar(x.dtype(), -0.0), x);
   return node.op(Opcode::Convert, {x}, std::move(attributes));

@@ -77,7 +77,7 @@ std::optional<int> transform_axis(NodeContext& node) {
   return axis;
 }
 
-// Along an axis of x: of numbers by whichever way costs least.
+// The transform along an axis of x; constant extents use the cheapest way.
 Value transformed(NodeContext& node, Value x, int axis, const VaryingTransform& v) {
   if (!x) return {};
   const IntExpr extent = x.type().dims[static_cast<size_t>(axis)].extent;
@@ -91,7 +91,7 @@ Value transformed(NodeContext& node, Value x, int axis, const VaryingTransform& 
   return fourier_along(node, v.inputs == extent ? x : node.slice_dim(x, axis, 0, t.inputs), axis, t);
 }
 
-// The length of input 1, or what there is: half a spectrum stands for two less than twice as many.
+// The length in input 1, or by default x's extent. Half a spectrum of n elements stands for 2 (n - 1).
 std::optional<IntExpr> transform_length(NodeContext& node, const IntExpr& extent, bool mirrored) {
   if (!node.has_input(1)) return mirrored ? (extent - 1) * 2 : extent;
   auto known = node.known_ints(node.input(1));
@@ -136,7 +136,7 @@ void import_real_fourier(NodeContext& node, bool inverse) {
   int64_t count = node.required_int("signal_ndim"), normalized = node.int_attribute("normalized", 0);
   bool onesided = node.flag_attribute("onesided", true);
   Value x = node.input(0);
-  int rank = x.rank() - inverse; // of the real tensor
+  int rank = x.rank() - inverse; // rank of the real tensor
   if (node.failed() ||
       !node.check(count >= 1 && count <= 3 && count <= rank, "attribute signal_ndim is " +
                                                                  std::to_string(count) +
@@ -148,7 +148,8 @@ void import_real_fourier(NodeContext& node, bool inverse) {
         "attributes normalized and onesided: only transforms of one side without a norm");
   if (!inverse) x = node.unsqueeze(x, rank);
   for (int i = 0; x && i < count; ++i) {
-    // Halves of the spectrum lie along the last dim, which comes first, and goes last.
+    // The last dim holds half of the spectrum: it is the first to be transformed, and the last to be
+    // inverted.
     int axis = inverse ? rank - static_cast<int>(count) + i : rank - 1 - i;
     bool is_half = axis == rank - 1;
     const IntExpr extent = x.type().dims[static_cast<size_t>(axis)].extent;
@@ -177,8 +178,8 @@ int64_t frame_piece(int64_t length, int64_t step) {
   return std::gcd(length, step);
 }
 
-// How many frames a signal [batch, n, parts] has in all; nothing where they are not made of few pieces
-// whose places are known.
+// The number of frames of a signal [batch, n, parts]; nothing unless they are made of few pieces at known
+// positions.
 std::optional<int64_t> count_frames(Value signal, int64_t length, int64_t step) {
   constexpr int64_t kMaxPieces = 32;
   if (!signal || !signal.type().is_static() || signal.dim(1) < length) return std::nullopt;
@@ -241,7 +242,7 @@ void import_stft(NodeContext& node) {
   if (auto frames = count_frames(signal, t.length, *step);
       frames && is_split(t, static_cast<double>(*frames)))
     return node.set_output(0, split_stft(node, signal, t, *step));
-  // To filters [outputs * 2, parts, inputs].
+  // The convolution wants filters [outputs * 2, parts, inputs].
   Value matrix = transform_matrix(node, signal.dtype(), t);
   Value filter = node.reshape_to(node.transpose(matrix, {3, 2, 0, 1}), {t.outputs * 2, t.in_parts, t.length});
   if (node.has_input(2)) filter = node.binary(Opcode::Multiply, filter, node.input(2));

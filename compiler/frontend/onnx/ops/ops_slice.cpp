@@ -1,5 +1,5 @@
-// Importers of Slice: bounds are constants, or made of dims, or one row at a place that only a run knows, or
-// elements between places that it computes, which are counted.
+// Importers of Slice. Bounds are constants, expressions of dims, or values of the run. The latter select one
+// row, or elements between two positions, which the run counts.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/counted.h"
 #include "compiler/frontend/onnx/dims/run_values.h"
@@ -26,8 +26,7 @@ Ints first_axes(size_t count) {
   return axes;
 }
 
-// A place: an expression where dims make it, and where it is not a constant the scalar i64[] that has it in a
-// run.
+// A position: an expression if it is made of dims, and its i64 scalar in a run unless it is constant.
 struct Bound {
   std::optional<IntExpr> known;
   Value value;
@@ -46,7 +45,7 @@ bool mentions_count(const IntExpr& expression) {
                      [](const SymbolRef& symbol) { return ImportState::is_count(*symbol); });
 }
 
-// `value` in [low, high] where bounds prove it; counts from the end when it is negative.
+// `value` clamped to [low, high], if its bounds tell the result; a negative one counts from the end.
 std::optional<IntExpr> clamped(const IntExpr& value, const IntExpr& extent, int64_t low,
                                const IntExpr& high) {
   IntExpr index = value;
@@ -70,7 +69,7 @@ Value reverse(NodeContext& node, Value x, int dim) {
   return node.op(Opcode::Reverse, {x}, {{"dims", Ints{dim}}});
 }
 
-// The elements of one dim from start to end, by steps, where only a run knows how many these are.
+// The elements of one dim from start to end, by steps; the run counts them.
 Value slice_between(NodeContext& node, Value x, const SliceDim& slice) {
   int dim = slice.dim;
   Value extent = node.dim_size(x, dim), zero = node.scalar_int(DType::I64, 0);
@@ -79,7 +78,7 @@ Value slice_between(NodeContext& node, Value x, const SliceDim& slice) {
   auto place = [&](const Bound& bound, Value low, Value high) {
     bool constant = bound.known && bound.known->is_constant();
     Value at = constant ? node.scalar_int(DType::I64, bound.known->value()) : bound.value;
-    // No sum of an extent and a place as far as these leaves 64 bits.
+    // Sums of an extent and a position within these limits fit 64 bits.
     constexpr int64_t far = int64_t{1} << 40;
     at = larger(node, at, node.scalar_int(DType::I64, -far));
     at = smaller(node, at, node.scalar_int(DType::I64, far));
@@ -106,7 +105,7 @@ Value slice_between(NodeContext& node, Value x, const SliceDim& slice) {
   return compress(node, x, dim, taken);
 }
 
-// Where no expression says how many elements are between the places, the run counts them.
+// The run counts the elements between positions if no expression gives their number.
 Value slice_counted(NodeContext& node, Value x, const SliceDim& slice) {
   const Dim& dim = x.type().dims[at(slice.dim)];
   if (dim.extent.upper_bound() < INT64_MAX) return slice_between(node, x, slice);
@@ -181,13 +180,13 @@ void import_slice_1(NodeContext& node) {
   slice_by(node, constant_bounds(starts), constant_bounds(ends), axes, Ints(starts.size(), 1));
 }
 
-// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice, or a gather where dims vary. Of a
-// place where ONNX gives no row, a shape that nothing after it could be planned for, a run ends.
+// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice, or a gather where dims vary. A run in
+// which x has no such row ends: later ops are planned for one row.
 void slice_at_value(NodeContext& node, Value start, int axis) {
   Value x = node.input(0);
   auto number = [&](int64_t value) { return node.scalar_int(DType::I64, value); };
   Value place = node.convert(node.reshape(start, {}), DType::I64), extent = node.dim_size(x, axis);
-  // From the end; of -1 the end is 0, which is before it.
+  // Negative positions count from the end, except -1: x[-1:0] is empty.
   place = node.select(node.compare("lt", place, number(-1)), add(node, place, extent), place);
   place = within_bounds(node, number(0), place, subtract(node, extent, number(1)));
   if (node.failed()) return;
@@ -206,14 +205,14 @@ Value without_reshapes(Value value) {
   return value;
 }
 
-// A value as another and a constant that adds were given.
+// A value as the sum of another value and a constant.
 struct Sum {
   Value base;
   int64_t offset = 0;
 };
 
 Sum sum_of(NodeContext& node, Value value) {
-  constexpr int64_t kMaxAdded = INT32_MAX; // sums of them are far from overflow
+  constexpr int64_t kMaxAdded = INT32_MAX; // keeps sums far from overflow
   Sum sum{without_reshapes(value)};
   auto added = [&]() -> std::optional<Sum> {
     if (!sum.base.def->is(Opcode::Add)) return std::nullopt;
@@ -239,20 +238,20 @@ bool is_next(NodeContext& node, Value start, Value end) {
   return from.base == to.base && to.offset == from.offset + 1;
 }
 
-// How many bounds there are; 1 where only a run knows.
+// The number of bounds; 1 if only a run knows it.
 int64_t length_of(Value vector) {
   return vector.type().is_static() ? vector.type().num_elements() : 1;
 }
 
-// What joins the elements of an integer vector, in order, or the vector alone.
+// Appends the parts that an integer vector is concatenated from, in order, or the vector itself.
 void add_parts(NodeContext& node, Value vector, std::vector<Value>& parts, int depth = 0) {
-  constexpr int kDeepest = 8; // what joins is joined by exporters once
+  constexpr int kDeepest = 8; // exporters nest few concatenations
   if (!vector.def->is(Opcode::Concatenate) || depth == kDeepest || node.known_ints(vector))
     return parts.push_back(vector);
   for (Value part : vector.def->operands()) add_parts(node, part, parts, depth + 1);
 }
 
-// The elements of an integer vector; nothing where their number varies or is more than `most`.
+// The elements of an integer vector; nothing if their number varies or is more than `max`.
 std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector, int64_t max) {
   std::vector<Value> parts;
   add_parts(node, vector, parts);
@@ -296,7 +295,7 @@ void import_slice(NodeContext& node) {
   if (!axes) return;
   auto steps = node.has_input(4) ? node.required_constant_ints(4) : Ints(axes->size(), 1);
   if (!steps) return;
-  for (int64_t& step : *steps) step = std::max(step, -INT64_MAX); // as far, and has an absolute value
+  for (int64_t& step : *steps) step = std::max(step, -INT64_MAX); // INT64_MIN has no absolute value
   bool one_row = !starts && !ends && axes->size() == 1 && *steps == Ints{1} &&
                  node.input(1).type() == Type::tensor_of(node.input(1).dtype(), {1});
   if (one_row && is_next(node, node.input(1), node.input(2))) {

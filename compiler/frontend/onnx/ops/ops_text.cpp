@@ -48,7 +48,7 @@ void import_regex_full_match(NodeContext& node) {
   node.set_output(0, node.op(Opcode::TextMatch, {node.input(0)}, {{"pattern", pattern}}));
 }
 
-// Strings without those that are equal to a stopword; a string that is empty where none is left.
+// Strings without those that equal a stopword; one empty string if none is left.
 Value without_stopwords(NodeContext& node, Value x, std::vector<std::string> stopwords, bool exact) {
   Value compared = exact ? x : node.op(Opcode::TextCase, {x}, {{"to", Word{"lower"}}});
   if (!exact)
@@ -81,7 +81,8 @@ void import_string_normalizer(NodeContext& node) {
   node.set_output(0, x);
 }
 
-// As many pieces as the string with most of them has; the bound is what the attribute says, or an option.
+// The result has as many pieces as the string with most of them. The attribute or an option gives their upper
+// bound.
 void import_string_split(NodeContext& node) {
   Value x = node.input(0);
   std::string delimiter = node.string_attribute("delimiter", "");

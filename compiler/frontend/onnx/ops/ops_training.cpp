@@ -8,7 +8,7 @@ namespace {
 
 // Inputs are R, T, then all tensors, all their gradients, and all tensors of each kind of history.
 struct Step {
-  Value rate, count;        // scalars, f64: few, and powers close to 1 need the digits
+  Value rate, count;        // scalars in f64: powers of numbers close to 1 need the digits
   std::vector<Values> sets; // per tensor: the tensor, its gradient, its histories
 };
 

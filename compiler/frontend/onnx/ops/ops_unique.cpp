@@ -1,6 +1,6 @@
-// The importer of Unique. Rows are sorted, stably, so that equal ones stand together and the first of them
-// leads; where groups begin in that order gives everything else. NumPy decides what equality is: -0 is 0, and
-// NaN is itself among elements, but not as a part of a row.
+// The importer of Unique. A stable sort of the rows makes groups of equal rows, each led by its first row;
+// everything else follows from where the groups begin. Equality is NumPy's: -0 equals 0, and NaN equals
+// itself as an element, but not as a part of a row.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/counted.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -9,7 +9,7 @@ namespace firn::onnx {
 
 namespace {
 
-// What is compared: rows [n, m], or elements [n] as rows of one.
+// The rows to compare, [n, m]; elements [n] are rows of one.
 struct Rows {
   Value values; // [n, m]
   Dim n, m;
@@ -84,32 +84,32 @@ Value scatter(NodeContext& node, Value x, Value indices, Value updates, const ch
                  {{"axis", int64_t{0}}, {"reduction", Word{reduction}}});
 }
 
-// How many of [n] bools hold before each and at it, less one: the number of its group.
+// The number of each row's group, from bools [n] that tell where groups start.
 Value group_numbers(NodeContext& node, Value starts) {
   Value sums = node.op(Opcode::Cumulative, {node.convert(starts, DType::I64)},
                        {{"dim", int64_t{0}}, {"reducer", Word{"add"}}});
   return plus(node, sums, -1);
 }
 
-// Of every row: the number of its group, that of the group's first row, and how many the group has.
+// The outputs of Unique, by group and row.
 struct Groups {
-  Value first;   // [<=groups]: rows that are the first of theirs
-  Value inverse; // [n]
-  Value counts;  // [<=groups]
+  Value first;   // [<=groups]: the first row of each group
+  Value inverse; // [n]: the group of each row
+  Value counts;  // [<=groups]: the number of rows in each group
 };
 
 Groups make_groups(NodeContext& node, const Rows& rows, bool sorted) {
   std::vector<Dim> dims{rows.n};
   Value order = row_order(node, rows), starts = group_starts(node, rows, order);
   Value zeros = node.splat(DType::I64, dims, 0), ones = node.splat(DType::I64, dims, 1);
-  Value group = group_numbers(node, starts); // of the rows in order
+  Value group = group_numbers(node, starts); // by row in sorted order
   Value sizes = gather(node, scatter(node, zeros, group, ones, "add"), group);
-  Value leader; // of the rows in order: the first row of the group
+  Value leader; // by row in sorted order: the first row of its group
   if (!sorted) {
     Value places = node.iota(DType::I64, dims, 0);
     Value last = node.broadcast_to(plus(node, node.dim_size(rows.values, 0), -1), dims);
     leader = gather(node, order, gather(node, scatter(node, last, group, places, "minimum"), group));
-    // From here on the rows stand as they were given.
+    // Rows are in their given order from here on.
     auto as_given = [&](Value of_order) { return scatter(node, zeros, order, of_order, "none"); };
     sizes = as_given(sizes);
     starts = node.compare("eq", as_given(leader), node.iota(DType::I64, dims, 0));

@@ -100,8 +100,8 @@ void import_grid_sample(NodeContext& node) {
   node.set_output(0, node.reshape(y, out));
 }
 
-// Positions of pixels in [-1,1] as rows (x, y[, z], 1), [count, rank + 1]; corners of a single pixel align
-// at 0, as in PyTorch. In f64 until they are rounded once.
+// Positions of pixels in [-1,1] as rows (x, y[, z], 1), [count, rank + 1]; corners of a single pixel align at
+// 0, as in PyTorch. Computed in f64, to be rounded only once.
 Value pixel_rows(NodeContext& node, const std::vector<Dim>& extents, bool aligned, DType dtype) {
   auto count = node.product(extents);
   if (!count) return {};
@@ -199,13 +199,13 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
   return d;
 }
 
-// An input with a number of channels at each position of the output; null after a failure.
+// An input that has `channels` channels at each position of the output; null after a failure.
 Value at_outputs(NodeContext& node, const Deformable& d, int input, int64_t channels, DType work) {
   std::vector<Dim> wanted{d.batch, Dim(channels), d.out[0], d.out[1]};
   return node.convert(input_with_extents(node, input, wanted), work);
 }
 
-// Where the taps lie along spatial dim `axis` if no offset moves them: [taps * positions].
+// The positions of the taps along spatial dim `axis`, before offsets: [taps * positions].
 Value regular_positions(NodeContext& node, const Deformable& d, int axis, const Dim& samples, DType work) {
   const WindowDim& dim = d.window.dims[static_cast<size_t>(axis)];
   std::vector<Dim> dims{Dim(d.w[2]), Dim(d.w[3]), d.out[0], d.out[1]};
@@ -255,7 +255,7 @@ void import_deform_conv(NodeContext& node) {
 
 // --- MaxUnpool: elements put back where MaxPool's indices say, zeros elsewhere.
 
-// The shape that the window undoes, within which indices count.
+// The shape from which the window pooled; MaxPool's indices are positions in it.
 std::optional<std::vector<Dim>> unpooled_shape(NodeContext& node) {
   const std::vector<Dim>& dims = node.input(0).type().dims;
   auto window = read_window(node, static_cast<int>(dims.size()) - 2, {});
@@ -274,7 +274,7 @@ std::optional<std::vector<Dim>> unpooled_shape(NodeContext& node) {
   return shape;
 }
 
-// y with zeros behind it, in the larger shape that input 2 asks for.
+// y padded with zeros at the end to the larger shape in input 2.
 Value in_output_shape(NodeContext& node, Value y) {
   auto wanted = run_dims(node, 2);
   if (!y || !wanted) return {};

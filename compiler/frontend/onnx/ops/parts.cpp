@@ -1,4 +1,4 @@
-// See parts.h. Parts that lie within in every run are slices, others are gathered.
+// See parts.h. Parts that fit in every run are slices; others are gathered.
 #include "compiler/frontend/onnx/ops/parts.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
@@ -8,7 +8,7 @@
 namespace firn::onnx {
 namespace {
 
-// The sizes as numbers or expressions of dims; nothing where one is neither.
+// The sizes as numbers or expressions of dims; nothing if one is neither.
 std::optional<std::vector<IntExpr>> known_sizes(NodeContext& node, const Values& sizes) {
   std::vector<IntExpr> all;
   for (Value size : sizes) {
@@ -51,9 +51,9 @@ Value sum_of(NodeContext& node, const Values& numbers) {
 Values gathered(NodeContext& node, int axis, const Values& sizes) {
   Value x = node.input(0), extent = node.dim_size(x, axis);
   int64_t max = x.type().dims[static_cast<size_t>(axis)].extent.upper_bound();
-  Values checked; // each of them, also where nothing reads its part
+  Values checked; // every size is checked, even if its part is not read
   for (Value size : sizes) checked.push_back(within_bound(node, size, max));
-  // 0, by what the run has checked.
+  // The start is 0, and depends on the run's check of the sum.
   Value start = subtract(node, same_value(node, sum_of(node, checked), extent), extent);
   Values parts;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -73,7 +73,7 @@ Values parts_of(NodeContext& node, int axis, const Values& sizes) {
   const IntExpr extent = x.type().dims[static_cast<size_t>(axis)].extent;
   auto known = known_sizes(node, sizes);
   if (!known && extent == IntExpr(0))
-    return (void)node.required_constant_ints(1), Values{}; // nothing to choose
+    return (void)node.required_constant_ints(1), Values{}; // an empty dim leaves no choice
   if (!known) return gathered(node, axis, sizes);
   if (extent.upper_bound() == INT64_MAX) return (void)node.static_dim(0, axis), Values{};
   IntExpr total = 0;

@@ -1,12 +1,13 @@
-// Cutting a tensor along an axis into parts whose sizes are numbers, made of dims, or of the run.
+// Splits a tensor along an axis into parts whose sizes are numbers, expressions of dims, or values of the
+// run.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
 
 namespace firn::onnx {
 
-// The parts of input 0 of these sizes: i64 scalars, of which messages say that they are elements of input 1.
-// A run that computes others than the whole, or parts that do not fit, ends. Empty after a failure.
+// Splits input 0 into parts of these sizes, i64 scalars that messages call elements of input 1. A run in
+// which the parts do not add up to the extent ends. Empty after a failure.
 Values parts_of(NodeContext& node, int axis, const Values& sizes);
 
 } // namespace firn::onnx

@@ -1,4 +1,4 @@
-// Pooling as an operator's attributes say: kernel_shape, strides, pads and the like.
+// Pooling by an operator's attributes: kernel_shape, strides, pads and the like.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"

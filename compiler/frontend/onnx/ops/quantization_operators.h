@@ -8,7 +8,7 @@ namespace firn::onnx {
 // round(scaled) + zero point, half to even, bounded to the dtype's range. `scaled` is f32 or f64; the zero
 // point is a scalar or broadcasts to it, or is null.
 Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype);
-// x as i32 (f32 where it holds floats) with the zero point, of a shape that broadcasts to x, subtracted.
+// x as i32, or f32 if it holds floats, minus the zero point, whose shape broadcasts to x.
 Value centered(NodeContext& node, Value x, Value zero_point);
 // Scales and zero points of the factors of a matrix product a * b: one element, one per row of a or column
 // of b, or of the factor's rank with 1 for the dim that is summed over. In a shape that broadcasts to the
@@ -20,7 +20,7 @@ Value by_product_row(NodeContext& node, Value parameter, Value a, Value b);
 Value by_product_column(NodeContext& node, Value parameter, Value a, Value b);
 // Sums of products of integers less their zero points, which may be null.
 Value centered_product(NodeContext& node, Value a, Value a_zero, Value b, Value b_zero);
-// Each index of x along the axis `count` times, cut to `extent` in all.
+// x with each element along the axis repeated `count` times, cut to `extent` in all.
 Value repeated(NodeContext& node, Value x, int axis, int64_t count, int64_t extent);
 // Sums of products of integers times their scales, which are one or one per row and per column, and a bias:
 // zero points and the bias may be null.
@@ -29,7 +29,7 @@ Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Va
 // QuantizeLinear and DequantizeLinear.
 void import_quantize(NodeContext& node);
 void import_dequantize(NodeContext& node);
-// What DynamicQuantizeLinear gives: u8, its f32 scale and its zero point.
+// The outputs of DynamicQuantizeLinear: u8 data, an f32 scale and a zero point.
 struct DynamicQuantization {
   Value x, scale, zero_point;
 };

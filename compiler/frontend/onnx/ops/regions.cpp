@@ -21,14 +21,15 @@ Value column(NodeContext& node, Value x, int64_t index) {
 
 // --- RoiAlign: each bin of a region is sampled at a grid of points, interpolated bilinearly.
 
-// Along one spatial dim; all tensors are [R] or [R, bins].
+// The bins along one spatial dim.
 struct RoiAxis {
   Value last;             // pixel, a scalar of i64
   Value start, bin, grid; // [R,1]: first position, extent of a bin, samples per bin
   Value bins;             // [1,bins]: 0, 1, ...
 };
 
-// One sample per bin: the two pixels around it, their weights, and whether it lies in the image at all.
+// One sample per bin, all [R,bins]: the two pixels around it, their weights, and whether it lies in the
+// image.
 struct RoiSample {
   Value low, high, low_weight, high_weight, inside;
 };
@@ -38,7 +39,7 @@ struct RoiAlign {
   DType work;
   bool largest;
   Value table, batch; // pixels of all images [N*H*W, C]; first pixel of each region's image [R,1,1]
-  Value width;        // of an image, a scalar of i64
+  Value width;        // width of an image, a scalar of i64
   RoiAxis y, x;
 
   Value number(double value) const { return node.scalar(work, value); }
@@ -165,7 +166,8 @@ Value scalar_input(NodeContext& node, int input, DType dtype, double fallback) {
   return node.reshape_to(node.input(input), {});
 }
 
-// Nothing is known of how few elements are counted: of none, a place that is read has any value.
+// Whether a dim may have no pixels. Counted dims pass, although a run may count none: values read from them
+// are undefined then.
 bool may_be_empty(const Dim& dim) {
   return dim.extent.upper_bound() < 1 || (!dim.counted && dim.extent.lower_bound() < 1);
 }
@@ -222,8 +224,8 @@ void import_roi_align(NodeContext& node) {
   node.set_output(0, node.convert(node.transpose(pooled, {0, 3, 1, 2}), image.dtype()));
 }
 
-// Boxes are visited by falling score; one is kept if its score passes, its class has room and no kept box of
-// higher score overlaps it. The kept ones, found by non_zero, come out by batch, class and score.
+// Boxes are visited by descending score. A box is kept if its score passes, its class has room and no kept
+// box of higher score overlaps it. non_zero finds the kept boxes by batch, class and score.
 void import_non_max_suppression(NodeContext& node) {
   Value boxes = node.input(0), scores = node.input(1);
   if (!node.check_rank(0, 3) || !node.check_rank(1, 3)) return;
@@ -237,8 +239,7 @@ void import_non_max_suppression(NodeContext& node) {
   Value iou_threshold = scalar_input(node, 3, DType::F32, 0);
   if (!limit || !iou_threshold || node.failed()) return;
 
-  // Scores and their boxes in order of falling score; a stable sort of the negated scores keeps ties in
-  // order.
+  // Scores and their boxes by descending score; a stable sort of the negated scores keeps ties in order.
   Instruction* sorted =
       node.sort({node.unary(Opcode::Negate, scores), node.iota(DType::I64, dims, 2)}, 2, false);
   if (!sorted) return;

@@ -1,15 +1,15 @@
-// The formulas of resizing, for numbers and for values of a run (formula.h): where the elements of a resized
-// axis come from, and the weights of what lies around that place.
+// The formulas of resizing, for numbers and for values of a run (formula.h): the position in the input that
+// an element of a resized axis comes from, and the weights of its neighbours.
 #pragma once
 
 #include "compiler/frontend/onnx/ops/formula.h"
 
 namespace firn::onnx {
 
-// In f32: extents, the result's length before it became whole, and the scale between them.
+// Extents, the result's length before rounding, and the scale between them, all in f32.
 template <class F> struct ResizedAxis { F width, output, length, scale; };
 
-// Of output element x, in f32; by any mode but tf_crop_and_resize.
+// The input position, in f32, of output element x, by any mode but tf_crop_and_resize.
 template <class F> F original_place(const std::string& mode, const F& x, const ResizedAxis<F>& axis) {
   const auto& [width, output, length, scale] = axis;
   if (mode == "align_corners")
@@ -24,13 +24,13 @@ template <class F> F original_place(const std::string& mode, const F& x, const R
   return mode == "pytorch_half_pixel" ? choose(output <= 1.0f, constant_like(x, 0), place) : place;
 }
 
-// Whether the nearest element is the one above the place, at that distance from the one below; of any mode
-// but floor.
+// Whether the nearest element is the one above the position, which is `distance` above the one below; for any
+// mode but floor.
 template <class F> auto rounds_up(const std::string& mode, const F& distance) {
   return mode == "ceil" ? distance > 0.0 : mode == "round_prefer_ceil" ? distance >= 0.5 : distance > 0.5;
 }
 
-// Keys' cubic kernel, of distances in [0, 1] and in [1, 2].
+// Keys' cubic kernel for distances in [0, 1], and below for those in [1, 2].
 template <class F> F near_cubic_weight(const F& x, double a) {
   return (x * (a + 2) - (a + 3)) * x * x + 1.0;
 }

@@ -73,7 +73,7 @@ Taps make_taps(const ResizeForm& form, const AxisResize& axis) {
   Taps taps;
   for (int64_t i = 0; i < axis.output; ++i) {
     float place = place_of(form, axis, i);
-    // Far outside, the index would leave 64 bits; clamping reads the same edge.
+    // An index far outside might not fit 64 bits; clamping reads the same edge.
     place = std::isnan(place) ? 0 : std::clamp(place, -4.0e9f, 8.0e9f);
     bool outside =
         form.coordinates == "tf_crop_and_resize" && (place < 0 || place > static_cast<float>(axis.input - 1));

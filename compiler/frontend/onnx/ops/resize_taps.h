@@ -1,5 +1,4 @@
-// Which input elements, with which weights, make an output element of a resized axis. Computed from static
-// extents.
+// The input elements and their weights for each output element of a resized axis, from static extents.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -22,7 +21,7 @@ struct AxisResize {
   int axis = 0;
   int64_t input = 0, output = 0;
   float scale = 1;
-  float length = 0; // of the result before it became whole: input * scale, or the size that was asked for
+  float length = 0; // the result's length before rounding: input * scale, or the size given
   float roi_start = 0, roi_end = 1;
 };
 
@@ -31,7 +30,7 @@ struct Taps {
   int count = 1;
   Ints indices;                // [output, count], in [0, input)
   std::vector<double> weights; // empty: one tap of weight 1
-  std::vector<bool> outside;   // per output: takes the extrapolation value
+  std::vector<bool> outside;   // per output: whether it takes the extrapolation value
 };
 
 Taps make_taps(const ResizeForm& form, const AxisResize& axis);

@@ -9,7 +9,7 @@ namespace firn::onnx {
 
 namespace {
 
-// How many pixels there are of a row or column: as an index, and as bins count.
+// The number of pixels in a row or column.
 struct Pixels {
   Value whole, number; // i64, and in the type of bins
 };
@@ -38,8 +38,8 @@ Value rounded(NodeContext& node, Value x) {
   return multiply(node, magnitude, node.unary(Opcode::Sign, x));
 }
 
-// [R,rows,columns,C] from a table of pixels [N*H*W,C]. Steps through the pixels of all bins at once, as many
-// as the largest bin has; what lies beyond a bin is read within the image and not taken.
+// [R,rows,columns,C] from a table of pixels [N*H*W,C]. Steps through the pixels of all bins at once, as often
+// as the largest bin has pixels. Steps beyond a bin read some pixel of the image and drop it.
 Value pool(NodeContext& node, Value table, Value image, const Pixels& height, const Pixels& width,
            const Bins& y, const Bins& x, const std::vector<Dim>& dims) {
   DType work = y.first.dtype();

@@ -1,4 +1,4 @@
-// Rotary position embeddings: pairs of features rotated by angles that positions give.
+// Rotary position embeddings: pairs of features are rotated by angles that depend on positions.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/ops/attention_operators.h"
@@ -33,7 +33,8 @@ Value join_pairs(NodeContext& node, Value first, Value second, bool interleaved,
       node.concatenate({node.unsqueeze(first, last + 1), node.unsqueeze(second, last + 1)}, last + 1), dims);
 }
 
-// An even number of features up to those of a head, by the attribute rotary_embedding_dim; 0: all.
+// The number of rotated features by the attribute rotary_embedding_dim, even and at most those of a head; 0
+// means all.
 std::optional<int64_t> rotated_features(NodeContext& node, int64_t head) {
   int64_t rotated = node.int_attribute("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = head;
@@ -44,11 +45,11 @@ std::optional<int64_t> rotated_features(NodeContext& node, int64_t head) {
   return rotated;
 }
 
-// Input 0 as [batch, seq, heads, size], or [batch, heads, seq, size] as it is. Heads are as many as the
-// attribute num_heads says, or else each has `size_of_head` features.
+// Input 0 as [batch, seq, heads, size], or [batch, heads, seq, size] as it is. The attribute num_heads gives
+// the number of heads; without it each head has `size_of_head` features.
 struct Heads {
   Value x;
-  int dim = 0; // of the heads
+  int dim = 0; // dim of the heads
   int64_t size = 0;
 };
 
@@ -68,8 +69,7 @@ std::optional<Heads> read_heads(NodeContext& node, int64_t size_of_head = 0) {
   return Heads{x, joined ? 2 : 1, *size};
 }
 
-// What `input` gives at each position, as many angles as there are pairs in the steps of x; one entry may
-// stand for the whole batch.
+// The angles from `input`: one per pair at each step of x. One entry may stand for the whole batch.
 Value checked_angles(NodeContext& node, int input, Value angles, const Heads& heads, int64_t pairs) {
   if (!angles) return {};
   if (!node.check(angles.rank() == 3 && angles.type().dims[2] == Dim(pairs),
@@ -115,7 +115,7 @@ void import_rotary_embedding(NodeContext& node) {
   set_rotated(node, *heads, caches[0], caches[1]);
 }
 
-// Positions come first here: one per row and step, or one number that all steps count from.
+// Input 1 holds the positions: one per row and step, or one number from which all steps count.
 void import_contrib_rotary_embedding(NodeContext& node) {
   auto pairs = node.check_rank(2, 2) ? node.static_dim(2, 1) : std::nullopt;
   auto heads = pairs ? read_heads(node, 2 * *pairs) : std::nullopt;

@@ -14,7 +14,7 @@ struct Tap {
   Value index, weight;
 };
 
-constexpr double kCubic = -0.75; // of Keys' kernel
+constexpr double kCubic = -0.75; // the parameter of Keys' kernel
 
 struct Axis {
   NodeContext& node;
@@ -32,7 +32,7 @@ struct Axis {
   // x mirrored at the borders until it lies between them, which is 0 for a single pixel with aligned corners.
   Value reflect(Value x) const {
     Value range = subtract(node, high, low);
-    // Distance beyond the lower border; whole ranges in it flip the side from which the rest counts.
+    // Distance beyond the lower border; each whole range in it flips the border from which the rest counts.
     Value distance = node.unary(Opcode::Abs, subtract(node, x, low));
     Value flips = node.unary(Opcode::Floor, divide(node, distance, range));
     Value rest = subtract(node, distance, multiply(node, flips, range));
@@ -46,8 +46,8 @@ struct Axis {
     return node.binary(Opcode::Or, node.compare("lt", x, low), node.compare("gt", x, high));
   }
 
-  // Points far outside are brought back before the cell around them is chosen. A cubic cell at a border keeps
-  // its place: only its taps are clamped, as PyTorch does.
+  // Points outside are moved inside before the cell around them is chosen. A cubic cell at a border is not
+  // moved: only its taps are clamped, as in PyTorch.
   Value bring_inside(Value x) const {
     if (sampling.edge == EdgeMode::Zeros ||
         (sampling.edge == EdgeMode::Border && sampling.interpolation == Interpolation::Cubic))

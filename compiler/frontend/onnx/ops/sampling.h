@@ -1,4 +1,4 @@
-// Sampling of images at fractional positions: what GridSample and DeformConv have in common.
+// Sampling of images at fractional positions, which GridSample and DeformConv share.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -6,7 +6,7 @@
 namespace firn::onnx {
 
 enum class Interpolation { Nearest, Linear, Cubic };
-// Of pixels beyond the edges: zero, the nearest one, or the one mirrored at the border (at pixel centres with
+// Pixels beyond the edges are zero, the nearest one, or the one mirrored at the border (at pixel centres with
 // align_corners, otherwise at pixel edges).
 enum class EdgeMode { Zeros, Border, Reflection };
 

@@ -1,5 +1,6 @@
-// See transposed_convolution.h. Along one dim of stride s, result o = s*q + r of the whole sum is that of
-// inputs q - t with taps s*t + r: phase r is a convolution with every s-th tap, and all have as many results.
+// See transposed_convolution.h. Along one dim of stride s, result o = s*q + r of the whole sum combines
+// inputs q - t with taps s*t + r. So phase r is a convolution with every s-th tap, and all phases have
+// equally many results.
 #include "compiler/frontend/onnx/ops/transposed_convolution.h"
 
 #include <algorithm>
@@ -82,7 +83,7 @@ private:
     return node_.reshape(node_.transpose(node_.reshape(y, split), order), joined);
   }
 
-  // What the window asks for of the whole sum along one dim, or zeros beyond it.
+  // The part of the whole sum that the window selects along one dim, padded with zeros beyond the sum.
   Value cut(Value y, int spatial) {
     const WindowDim& dim = window_.dims[at(spatial)];
     int axis = spatial + 2;
@@ -103,7 +104,7 @@ private:
   Value x_, w_;
   const Window& window_;
   int64_t groups_;
-  Ints dims_; // of w
+  Ints dims_; // dims of w
   int spatial_;
   Ints strides_, taps_; // by spatial dim; taps of one phase
 };

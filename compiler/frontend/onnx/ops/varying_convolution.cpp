@@ -27,7 +27,8 @@ Value padded(NodeContext& node, Value x, const WindowAttributes& attributes) {
   return as_it_is ? x : node.pad(x, node.scalar(x.dtype(), 0), low, high);
 }
 
-// Where tap k lies of place p, p * stride + k * dilation, as i64 of `dims`, of which these are two.
+// The position of tap k of window p, p * stride + k * dilation, as i64 of `dims`, in which `place` and `tap`
+// are the dims of p and k.
 Value tap_positions(NodeContext& node, const std::vector<Dim>& dims, int place, int tap, int64_t stride,
                     int64_t dilation) {
   Value start = multiply(node, node.iota(DType::I64, dims, place), number(node, stride));
@@ -51,7 +52,7 @@ Value gathered_columns(NodeContext& node, Value x, int axis, const Dim& taps, in
   return node.op(Opcode::Gather, {x, at}, {{"axis", int64_t{axis}}});
 }
 
-// dims with `first` as groups and what each has.
+// dims with `first` split into groups and the extent of each.
 std::vector<Dim> grouped(std::vector<Dim> dims, size_t first, int64_t groups) {
   dims[first] = Dim(floor_div(dims[first].extent, groups));
   dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(first), Dim(groups));

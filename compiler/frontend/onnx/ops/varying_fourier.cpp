@@ -1,4 +1,5 @@
-// Transforms whose lengths are made of dims: dots with matrices of roots that the run computes.
+// Transforms whose lengths are expressions of dims: dots with matrices of roots of unity that the run
+// computes.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/ops/fourier.h"
@@ -37,7 +38,7 @@ public:
 private:
   Value negated(Value x) { return node_.unary(Opcode::Negate, x); }
 
-  // The parts of the numbered roots, times what a transform weighs them with.
+  // The real or imaginary parts of the numbered roots, times the factors of an inverse or mirrored transform.
   Value entries(Opcode part, Value number) {
     Value length = node_.convert(length_, DType::F64);
     Value turn = divide(node_, node_.convert(node_.iota(DType::I64, roots_, 0), DType::F64), length);
@@ -45,7 +46,7 @@ private:
     if (t_.inverse) roots = divide(node_, roots, length);
     Value all = node_.op(Opcode::Gather, {node_.convert(roots, dtype_), number}, {{"axis", int64_t{0}}});
     if (!t_.mirrored) return all;
-    // All inputs but those that are their own mirror images stand for two.
+    // Inputs stand for two elements, except those that are their own mirror images.
     Value j = node_.iota(DType::I64, {dims_[0], Dim(1)}, 0), zero = node_.scalar_int(DType::I64, 0);
     Value own = node_.binary(Opcode::Or, node_.compare("eq", j, zero),
                              node_.compare("eq", add(node_, j, j), length_));
@@ -59,7 +60,7 @@ private:
   Value length_;
 };
 
-// Whether runs have memory for the matrix, and a root to put there.
+// Fails if the matrix may be too large, or the length may be 0.
 bool check_sizes(NodeContext& node, const VaryingTransform& t) {
   constexpr int64_t max = int64_t{1} << 25, longest = int64_t{1} << 20;
   for (const IntExpr* extent : {&t.inputs, &t.outputs, &t.length})

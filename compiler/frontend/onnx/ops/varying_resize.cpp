@@ -1,4 +1,4 @@
-// Resizing by values of a run: places in f32, and weights in f64, as resize_taps.cpp has them. Filters whose
+// Resizing by values of a run: positions in f32 and weights in f64, as in resize_taps.cpp. Filters whose
 // number of taps varies are matrices over all of the input.
 #include "compiler/frontend/onnx/ops/varying_resize.h"
 
@@ -24,9 +24,9 @@ public:
 
   Value resized() {
     Term place = original_place(form_.coordinates, narrow(positions_), numbers_);
-    // Far outside, the index would leave 64 bits; clamping reads the same edge.
+    // An index far outside might not fit 64 bits; clamping reads the same edge.
     place = place.op(Opcode::Maximum, place.like(-4.0e9f)).op(Opcode::Minimum, place.like(8.0e9f));
-    // The ratio of a place just below 0 is none of f32.
+    // The ratio is computed in f64, as f32 would round that of a position just below 0 to 1.
     Term floor = place.floor(), ratio = wide(place) - wide(floor), base = floor.to(DType::I64);
     if (form_.mode != ResizeMode::Nearest)
       return form_.antialias ? filtered(wide(base), ratio) : weighted(base, ratio);
@@ -47,7 +47,7 @@ private:
     return gather_inside(node_, x_, axis_, inside.value());
   }
 
-  // Of a tap at a distance of `first` - ratio from the place, f64[output].
+  // The weight of a tap at distance `first` - ratio from the position, f64[output].
   Term weight(const Term& ratio, int64_t first) {
     Term x = (ratio - static_cast<double>(first)).abs();
     if (form_.mode == ResizeMode::Linear) return 1.0 - x;
@@ -92,16 +92,16 @@ private:
   Term column(const Term& x) { return {node_, node_.unsqueeze(x.value(), 1)}; }
   Term summed(const Term& x) { return {node_, node_.reduce(Opcode::Add, x.value(), {1}, true)}; }
 
-  // Weights at each place of `count` elements from `first` before the input on, f64[output, count], and their
-  // numbers.
+  // The weights of `count` elements, the first of which is `first` before the input, at each position,
+  // f64[output, count]; and the elements' indices in the input.
   std::pair<Term, Term> weights(const Term& base, const Term& ratio, const Dim& count, const Term& first) {
     Term number = Term(node_, node_.iota(DType::I64, {Dim(1), count}, 1)) - first;
     Term shrink = wide(numbers_.scale).op(Opcode::Minimum, ratio.like(1));
     return {filter((wide(number) - column(base) - column(ratio)) * shrink), number};
   }
 
-  // A filter that is stretched by as much as the axis shrinks. What it takes from beyond the edges counts for
-  // the elements there.
+  // Applies a filter that is stretched by as much as the axis shrinks. Weights beyond an edge are added to
+  // the element at that edge.
   Value filtered(const Term& base, const Term& ratio) {
     const Dim input = x_.type().dims[static_cast<size_t>(axis_)],
               beyond = reach_of_filter(form_, input, output_);
@@ -136,8 +136,8 @@ private:
   Dim output_;
 };
 
-// Whether every element of the axis stands just so often in a row, whatever the extent: places that follow
-// from their number and the scale alone.
+// Whether every element of the axis repeats exactly `factor` times, for any extent: the mode's positions
+// depend on the index and the scale alone.
 bool repeats(const ResizeForm& form, const IntExpr& input, const VaryingResize& resize, int64_t factor) {
   bool known = resize.scale ? *resize.scale == static_cast<float>(factor) : !resize.common_scale;
   bool by_scale = form.coordinates == "asymmetric" || form.coordinates == "half_pixel" ||
@@ -158,8 +158,8 @@ int64_t scaled_in_f32(int64_t extent, float scale) {
   return static_cast<int64_t>(static_cast<float>(extent) * scale);
 }
 
-// The simplest of the fractions nearest to the scale whose product with each extent of the range, rounded
-// down, is the one of f32; nothing if none is.
+// The simplest fraction near the scale whose product with each extent of the range, rounded down, equals the
+// product in f32; nothing if there is none.
 std::optional<std::pair<int64_t, int64_t>> fraction_like(float scale, int64_t min, int64_t max) {
   constexpr int64_t limit = int64_t{1} << 24;
   int64_t above = 1, below = 0, last_above = 0, last_below = 1;

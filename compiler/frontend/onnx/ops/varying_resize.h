@@ -9,18 +9,18 @@ namespace firn::onnx {
 struct VaryingResize {
   int axis = 0;
   Dim output;
-  std::optional<float> scale; // by which the extent grows; without: what the extents make
-  Value common_scale;         // f32 scalar, of all axes that keep their ratio; the output is its whole extent
+  std::optional<float> scale; // output / input; without: the quotient of the extents
+  Value common_scale;         // f32 scalar shared by axes that keep their ratio; `output` is rounded
 };
 
-// The extent of this axis of x by a scale, the product in f32 rounded down: as an expression where a fraction
-// gives just that for every extent, else counted by the run. At most 2^24, or nothing.
+// The scaled extent of this axis of x: the product in f32, rounded down. It is an expression if a fraction
+// gives the same for every extent, else counted by the run. Nothing if it may exceed 2^24.
 std::optional<Dim> scaled_extent(NodeContext& node, Value x, int axis, float scale);
 
-// How many elements a filter that antialiases may take from beyond an edge, at most.
+// An upper bound on the elements beyond an edge that an antialiasing filter reads.
 Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output);
 
-// x with every element `factor` times in a row along the axis, which that makes `output` long.
+// x with every element repeated `factor` times along the axis, whose extent becomes `output`.
 Value repeated(NodeContext& node, Value x, int axis, int64_t factor, const Dim& output);
 
 // `x` with one axis resized, in the dtype of x, which is a float unless the mode is nearest. The form does

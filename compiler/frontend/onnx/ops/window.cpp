@@ -17,7 +17,7 @@ std::string list(const Ints& values) {
   return "[" + text + "]";
 }
 
-// An attribute of `size` numbers from `least` on; absent: all `fallback`.
+// An attribute of `size` numbers, none below `min`; if absent, all are `fallback`.
 std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, int64_t fallback,
                          int64_t min) {
   Ints values = node.ints_attribute(name);
@@ -32,15 +32,15 @@ std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, 
   return values;
 }
 
-// How many positions a strided window of a pool has along a dim that varies; it gets room for no fewer.
-// Nothing where these are as many as it has then.
+// The number of positions of a pool's strided window along a dim that varies. The window gets padding for at
+// least these; nothing if it then has exactly these.
 std::optional<IntExpr> varying_positions(WindowDim& dim, const IntExpr& extent, Positions counted) {
   int64_t size = dim.dilated_size(), min = std::max<int64_t>(extent.lower_bound(), 0);
   int64_t pads = dim.pad_low + dim.pad_high;
   bool fits = min + pads >= size;
   if (counted == Positions::Floor && (fits || (min == 0 && 1 + pads >= size))) return std::nullopt;
   if (counted == Positions::Ceil && fits && dim.pad_high + dim.stride <= size) {
-    dim.pad_high += dim.stride - 1; // and the last window still begins before the end
+    dim.pad_high += dim.stride - 1; // the last window still begins before the end
     return std::nullopt;
   }
   IntExpr room = extent + (pads - size);
@@ -51,14 +51,14 @@ std::optional<IntExpr> varying_positions(WindowDim& dim, const IntExpr& extent, 
   dim.pad_high = std::max(dim.pad_high + dim.stride - 1, size - dim.pad_low - min);
   IntExpr there = floor_div(extent + (dim.pad_low + dim.pad_high - size), dim.stride) + 1;
   if (min == 0)
-    wanted = decided_min(wanted, decided_min(extent, 1) * there.upper_bound()); // none over nothing
+    wanted = decided_min(wanted, decided_min(extent, 1) * there.upper_bound()); // none over an empty dim
   return decided_min(decided_max(wanted, 0), there);
 }
 
-// Whether formulas of the extent, whose bounds are known, say what a pool's window does along it.
+// Whether expressions of the extent, whose bounds must be known, describe a pool's window along it.
 bool has_formulas(const WindowDim& dim, const Dim& extent, Positions counted) {
   if (extent.is_static() || counted == Positions::Whole || dim.dilated_size() > kMax) return false;
-  if (extent.extent.upper_bound() == INT64_MAX) // asked again when its bounds are known
+  if (extent.extent.upper_bound() == INT64_MAX) // decided again once its bounds are known
     return counted == Positions::Floor;
   return counted == Positions::Floor || dim.pad_high <= dim.dilated_size();
 }
@@ -73,7 +73,7 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
     node.fail("attribute kernel_shape is missing");
     return std::nullopt;
   }
-  // An empty list means the default for the others; a window without dims is none.
+  // An empty list means the default for other attributes, but kernel_shape needs an entry per dim.
   if (node.has_attribute("kernel_shape") &&
       !node.check(!node.ints_attribute("kernel_shape").empty(),
                   "attribute kernel_shape is [], wants " + std::to_string(size) + " numbers"))

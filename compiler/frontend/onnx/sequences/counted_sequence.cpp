@@ -1,4 +1,4 @@
-// See counted_sequence.h. What moves rows gathers them by numbers computed from the position.
+// See counted_sequence.h. Rows are moved by gathers, at indices computed from the position.
 #include "compiler/frontend/onnx/sequences/counted_sequence.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
@@ -26,7 +26,7 @@ Value position(NodeContext& node, Value rows, int input) {
   return node.select(negative, node.binary(Opcode::Add, given, node.dim_size(rows, 0)), given);
 }
 
-// Dim `from` at place `to`, the others in order.
+// x with dim `from` moved to place `to`, and the others in order.
 Value move_dim(NodeContext& node, Value x, int from, int to) {
   if (!x || from == to) return x;
   Ints order(static_cast<size_t>(x.rank()));
@@ -75,7 +75,7 @@ Value counted_erase(NodeContext& node, Value rows) {
   Value last = node.binary(Opcode::Subtract, node.dim_size(rows, 0), node.scalar_int(DType::I64, 1));
   Value at = node.has_input(1) ? position(node, rows, 1) : last;
   if (!at) return {};
-  // One of those that are there, so that there is room for one less.
+  // Clamped to a row that exists, so that exactly one row is dropped.
   at = smaller(node, larger(node, at, node.scalar_int(DType::I64, 0)), last);
   Value kept = non_zero(node, node.compare("ne", node.iota(DType::I64, {length}, 0), at),
                         length.extent.upper_bound() - 1);

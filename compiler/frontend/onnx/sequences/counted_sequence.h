@@ -5,15 +5,16 @@
 
 namespace firn::onnx {
 
-// SequenceAt, SequenceInsert and SequenceErase of a node whose input 0 has these rows: an element, or rows.
+// SequenceAt, SequenceInsert and SequenceErase for a node whose input 0 has these rows. Gives an element, or
+// rows.
 Value counted_element(NodeContext& node, Value rows);
 Value counted_insert(NodeContext& node, Value rows);
 Value counted_erase(NodeContext& node, Value rows);
-// ConcatFromSequence; the axis is one of the result.
+// ConcatFromSequence; `axis` is an axis of the result.
 Value counted_concatenation(NodeContext& node, Value rows, int axis, bool new_axis);
-// SplitToSequence of input 0 in pieces of one each: rows, which have the axis where it is kept.
+// SplitToSequence of input 0 into pieces of extent 1, as rows. `keep`: pieces keep the axis.
 Value counted_pieces(NodeContext& node, int axis, bool keep);
-// SequenceMap where a sequence among the inputs is counted, as a loop.
+// SequenceMap as a loop, if a sequence among the inputs is counted.
 void counted_map(NodeContext& node, const wire::GraphProto& body);
 
 } // namespace firn::onnx

@@ -1,4 +1,4 @@
-// Making of while ops, and unrolling where they cannot carry the state.
+// Makes while ops, and unrolls loops whose state these cannot carry.
 #include "compiler/frontend/onnx/sequences/loop.h"
 
 #include "compiler/frontend/onnx/containers.h"
@@ -34,8 +34,8 @@ std::optional<Step> take_step(NodeContext& node, const LoopForm& form, Value num
   return step;
 }
 
-// The loop written out: for bodies that change the shape of the state, or decide by constants when to stop.
-// `undecided` is set, and nothing made, where data decides it.
+// The loop unrolled, for bodies that change the shape of the state or stop by constants. If data decide when
+// to stop, sets `undecided` and makes nothing.
 std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form, bool& undecided) {
   LoopResults results{form.state, {}};
   std::vector<Values> rows(static_cast<size_t>(form.num_rows));
@@ -77,7 +77,7 @@ Value write_row(NodeContext& node, Value buffer, Value row, Value step) {
   return node.op(Opcode::DynamicUpdateSlice, std::move(operands));
 }
 
-// Extents that are the same in every step.
+// Whether all extents are bounded and the same in every step, so that a buffer has room for the rows.
 bool has_bounds(const Type& type) {
   return std::all_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
     return !dim.counted && dim.extent.lower_bound() >= 0 && dim.extent.upper_bound() < INT64_MAX;
@@ -88,18 +88,17 @@ bool is_true(NodeContext& node, Value value) {
   return !value || node.constant_ints(value) == Ints{1};
 }
 
-// A loop that may end before has room for so many steps at most: more is no bound that anybody meant.
+// A larger bound on the steps of a loop that may end early comes from a type, not from the model.
 constexpr int64_t kMaxSteps = int64_t{1} << 24;
 
-// The loop as a while op. `changes_type` is set where it is none because a step changes the type of the
-// state.
+// The loop as a while op. Sets `changes_type` if it cannot be one because a step changes the state's type.
 class WhileMaker {
 public:
   WhileMaker(NodeContext& node, const LoopForm& form)
       : node_(node), form_(form), state_(tensors_in(form.state)), bound_(form.bound) {}
   bool changes_type = false;
   bool asks() const { return asks_; }
-  // What a step makes of the state.
+  // The types of the state after a step.
   const std::vector<StateChange>& changes() const { return changes_; }
   const std::optional<Dim>& bound() const { return bound_; }
 
@@ -158,7 +157,7 @@ private:
   // Whether every step up to the bound is taken.
   bool takes_all() { return !asks_ && is_true(node_, form_.go_on); }
 
-  // Whether the trip count is the bound, not only at most that.
+  // Whether the trip count equals the bound.
   bool counts_to_bound() {
     auto known = node_.known_ints(form_.trip_count);
     return form_.trips || (known && (*known)[0] == bound_->extent);
@@ -188,7 +187,7 @@ private:
         return false;
       }
       Type buffer_type = Type::tensor(row.dtype(), row.type().dims);
-      // The body writes a row, if it is ever reached.
+      // The body writes a row even in a loop without steps, so that the buffer needs one.
       buffer_type.dims.insert(buffer_type.dims.begin(), *bound_ == Dim(0) ? Dim(1) : *bound_);
       if (!node_.check(is_sane_type(buffer_type),
                        "a scan output would be " + buffer_type.to_string() + ", more than Firn can hold"))
@@ -225,7 +224,7 @@ private:
 
   NodeContext& node_;
   const LoopForm& form_;
-  Values state_; // the tensors in the state at first
+  Values state_; // tensors in the initial state
   Instruction* loop_ = nullptr;
   bool asks_ = true;
   std::optional<Dim> bound_; // steps at most

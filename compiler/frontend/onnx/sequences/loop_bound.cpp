@@ -15,7 +15,7 @@ public:
   LoopBound(NodeContext& node, const Values& parameters, const Values& initial, const Step& step)
       : node_(node), parameters_(parameters), initial_(initial), step_(step) {}
 
-  // Steps at most if they go on only where `condition` holds.
+  // An upper bound on the steps of a loop that goes on only while `condition` holds.
   std::optional<int64_t> by(Value condition, int depth = 0) const {
     if (!condition || depth > kDeepest) return std::nullopt;
     const Instruction& op = *condition.def;
@@ -40,14 +40,14 @@ private:
   static constexpr int kDeepest = 16;
   static constexpr int64_t kFar = int64_t{1} << 40;
 
-  // A parameter plus a constant, in integers of at least so many bits.
+  // A parameter plus a constant, in integers of at least `bits` bits.
   struct Affine {
     size_t parameter;
     int64_t offset;
     int bits;
   };
 
-  // Whether integers of so many bits, with a sign or not, hold the number.
+  // Whether integers of so many bits, signed or not, hold the number.
   static bool is_held(int64_t number, int bits) { return bits > 40 || number < int64_t{1} << (bits - 1); }
 
   bool is_false(Value value) const { return node_.constant_ints(value) == Ints{0}; }
@@ -58,7 +58,7 @@ private:
     return (*known)[0];
   }
 
-  // How small or large an integer can be, as far as it is known.
+  // The range of an integer, as far as it is known.
   std::optional<int64_t> min(Value value) const { return near(range_of(node_, value).min); }
   std::optional<int64_t> max(Value value) const { return near(range_of(node_, value).max); }
   static std::optional<int64_t> near(double end) {
@@ -86,12 +86,12 @@ private:
     return std::nullopt;
   }
 
-  // Of a comparison that wants `value` below `limit`.
+  // The bound from a comparison that wants `value` < `bound` + `beyond`.
   std::optional<int64_t> below(Value value, Value bound, int64_t beyond) const {
     auto at = affine(value);
     auto limit = at && is_integer(bound.dtype()) ? max(bound) : std::nullopt;
     if (!limit) return std::nullopt;
-    int64_t first = 0, growth = 1; // of the number of the step
+    int64_t first = 0, growth = 1; // for the parameter that counts the steps
     int bits = at->bits;
     if (at->parameter > 0) {
       if (at->parameter < 2) return std::nullopt;
@@ -102,10 +102,10 @@ private:
       growth = next->offset;
       bits = std::min(bits, next->bits);
     }
-    // One that wraps is below the limit again.
+    // A value that wraps would be below the limit again.
     if (!is_held(*limit + beyond + growth + std::abs(at->offset), bits)) return std::nullopt;
-    // In step t, counted from 0, the value is first + t * growth + offset; the loop ends behind the first
-    // step where that is no longer below.
+    // In step t, counted from 0, the value is first + t * growth + offset; the loop ends after the first step
+    // in which that is not below the limit.
     int64_t distance = *limit + beyond - first - at->offset;
     return 1 + std::max<int64_t>(0, (distance + growth - 1) / growth);
   }

@@ -16,7 +16,7 @@ namespace {
 struct Growing {
   size_t state;
   int axis;
-  int64_t growth;          // in a step at most
+  int64_t growth;          // the most that a step adds
   std::vector<Dim> buffer; // the dims of the buffer
   int64_t room() const { return buffer[static_cast<size_t>(axis)].value() - growth; } // before a step
 };
@@ -24,8 +24,8 @@ struct Growing {
 constexpr int64_t kMaxGrowth = int64_t{1} << 20;
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-// How one part grows; nothing where it changes otherwise. How much a step adds is read off the bounds, and
-// made sure of where the body is made for the buffer.
+// The growth of one part of the state; nothing if it changes in another way. The growth of a step follows
+// from the bounds, and is checked when the body is made for the buffer.
 std::optional<Growing> growing_part(size_t number, const Type& from, const Type& to, int64_t steps) {
   if (!from.is_tensor() || !to.is_tensor() || from.dtype != to.dtype || from.rank() != to.rank())
     return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<std::vector<Growing>> growing_parts(const Values& before, const st
   return parts;
 }
 
-// Whether what a step made of a part fits the buffer.
+// Whether a part of the state fits its buffer after a step.
 bool check_growth(NodeContext& node, const Growing& part, const Type& from, const Type& to) {
   bool fits = to.rank() == from.rank();
   for (size_t d = 0; fits && d < to.dims.size(); ++d)
@@ -69,7 +69,7 @@ bool check_growth(NodeContext& node, const Growing& part, const Type& from, cons
   return fits;
 }
 
-// Buffers in place of what grows; the extents come behind the state.
+// Replaces parts that grow by buffers, and appends their extents to the state.
 void hide(NodeContext& node, const std::vector<Growing>& parts, Values& state) {
   for (const Growing& part : parts) {
     Value whole = state[part.state];
@@ -114,8 +114,8 @@ std::optional<LoopResults> make_over_buffers(NodeContext& node, const LoopForm& 
 
 // --- Sequences that grow.
 
-// The elements' types of parts of the state that are sequences to be made rows; nothing where a part that
-// changes its length has elements of several types, or ones whose extents data decides.
+// The element types of those parts of the state that are sequences to be made rows. Nothing if a part that
+// changes its length has elements of several types, or with extents that data decide.
 std::optional<std::vector<std::optional<Type>>> row_types(const Values& before,
                                                           const std::vector<StateChange>& after) {
   std::vector<std::optional<Type>> elements(before.size());

@@ -1,5 +1,5 @@
-// Importers of Loop and Scan, and the rows of control flow. Conditions and trip counts known now are decided
-// now; the rest become region ops.
+// Importers of Loop and Scan, and the rows of control flow. Loops with known conditions and trip counts may
+// be unrolled; others become region ops.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
@@ -58,7 +58,7 @@ bool read_trips(NodeContext& node, LoopForm& form) {
   return true;
 }
 
-// A step by the body, which ends the run where it is one beyond `most`, for which there is no room.
+// Imports the body for one step. A step beyond `max`, for which buffers have no room, ends the run.
 std::optional<Step> make_step(NodeContext& node, const wire::GraphProto& body, Value step, Value go_on,
                               const Values& state, std::optional<int64_t> max) {
   Values arguments{step, go_on};
@@ -135,12 +135,13 @@ void import_loop(NodeContext& node) {
 struct ScanForm {
   const wire::GraphProto* graph = nullptr;
   Values state, inputs;
-  std::vector<int> axes; // of inputs
+  std::vector<int> axes; // scan axis of each input
   Ints input_directions, output_directions, output_axes;
-  Value length; // how many of the steps count, an i64 scalar; null: all
+  Value length; // the number of steps that count, an i64 scalar; null: all
 };
 
-// The element of a scan input that one step sees; of steps that do not count, one that another sees.
+// The element of a scan input for one step. Steps that do not count get an element that exists, whichever it
+// is.
 Value scan_element(NodeContext& node, const ScanForm& scan, size_t which, Value step) {
   Value input = scan.inputs[which];
   int axis = scan.axes[which];
@@ -161,7 +162,7 @@ Value scan_element(NodeContext& node, const ScanForm& scan, size_t which, Value 
   return node.squeeze(node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", *sizes}}), axis);
 }
 
-// Steps of the rows tensor in the order and place that the attributes ask for.
+// The rows reversed if `backward`, with the dim of steps moved to the axis of the attribute.
 Value place_rows(NodeContext& node, Value rows, bool backward, int64_t axis_attribute) {
   if (!rows) return {};
   if (backward) rows = node.op(Opcode::Reverse, {rows}, {{"dims", Ints{0}}});
@@ -174,7 +175,7 @@ Value place_rows(NodeContext& node, Value rows, bool backward, int64_t axis_attr
   return node.transpose(rows, std::move(permutation));
 }
 
-// What a step leaves behind: where it does not count, the state it found and rows of zeros.
+// Changes the results of a step that does not count to its initial state and rows of zeros.
 void leave_out(NodeContext& node, Value counts, const Values& state, Values& results) {
   for (size_t i = 0; i < results.size(); ++i) {
     Value& result = results[i];
@@ -183,7 +184,7 @@ void leave_out(NodeContext& node, Value counts, const Values& state, Values& res
   }
 }
 
-// How many steps all scan inputs have, which a run may have to find.
+// The number of steps, which is the same for all scan inputs; a run may have to check that.
 std::optional<Dim> common_steps(NodeContext& node, ScanForm& scan) {
   std::optional<Dim> trips;
   for (size_t i = 0; i < scan.inputs.size(); ++i) {
@@ -225,7 +226,7 @@ std::optional<Values> scan(NodeContext& node, ScanForm scan) {
       if (!argument) return std::nullopt;
     auto results = node.import_subgraph(*scan.graph, arguments);
     if (!results) return std::nullopt;
-    for (size_t i = 0; i < state.size(); ++i) // which keeps its shape
+    for (size_t i = 0; i < state.size(); ++i) // the state keeps its shape
       if (Value& next = (*results)[i]; next && next.type().is_tensor() && state[i].type().is_tensor())
         next = with_extents(node, next, state[i].type().dims);
     if (scan.length) leave_out(node, node.compare("lt", step, scan.length), state, *results);
@@ -279,7 +280,7 @@ void import_scan(NodeContext& node) {
   if (outputs) set_outputs(node, *outputs);
 }
 
-// How many of the steps count for entry `entry` of the batch.
+// The number of steps that count for entry `entry` of the batch.
 Value entry_length(NodeContext& node, Value lengths, int64_t entry, Value input) {
   Value length = node.squeeze(node.slice_dim(lengths, 0, entry, entry + 1), 0);
   Value steps = node.dim_size(input, 1);

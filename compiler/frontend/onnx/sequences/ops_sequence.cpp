@@ -59,7 +59,7 @@ std::optional<Position> read_position(NodeContext& node, int input, int64_t leng
   return Position{{}, wrapped};
 }
 
-// Elements of one type as rows of a tensor, for a position that only a run knows.
+// Elements of one type as the rows of a tensor, so that a run can pick one by its position.
 Value stacked(NodeContext& node, const Values& elements, int position) {
   Values rows;
   for (Value element : elements) {
@@ -192,8 +192,8 @@ std::optional<Ints> read_pieces(NodeContext& node, int64_t extent) {
   return pieces;
 }
 
-// Pieces of one size into which a dim that varies divides in every run, as rows; nothing where there are none
-// such.
+// The rows of a split of a varying dim into equal pieces; nothing if the piece does not divide the dim in
+// every run.
 std::optional<Value> equal_pieces(NodeContext& node, int axis) {
   Value x = node.input(0);
   std::vector<Dim> dims = x.type().dims;

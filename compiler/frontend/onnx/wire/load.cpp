@@ -64,7 +64,8 @@ std::set<std::string> given_names(const wire::GraphProto& graph) {
 
 namespace {
 
-// What the graph reads of those around it: a name is its own from the node that makes it on.
+// Adds the names that the graph reads from graphs around it. A name is the graph's own from the node that
+// makes it on.
 void add_captures(const wire::GraphProto& graph, std::set<std::string>& names) {
   std::set<std::string> own = given_names(graph);
   auto add = [&](const std::string& name) {
@@ -125,7 +126,7 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
 
 namespace {
 
-// The message that the file holds, whose tensors are read from there.
+// Parses the message in the file, and returns the source from which its tensors are read.
 template <class Message>
 Expected<TensorSource> parse_file(const std::string& path, WireMessage kind, const char* noun,
                                   Message& message) {
@@ -146,7 +147,7 @@ Result append_tensor(const std::string& path, const wire::TensorProto& tensor, T
   return {};
 }
 
-// Values of one element each as a vector.
+// A vector of values of one element each.
 Expected<LiteralRef> joined(const std::string& path, const std::vector<LiteralRef>& values) {
   auto count = static_cast<int64_t>(values.size());
   DType dtype = values.empty() ? DType::F32 : values[0]->dtype();

@@ -1,4 +1,4 @@
-// From a mapped file to a parsed ModelProto: skeleton, protobuf, and the checks that need no graph.
+// Makes a parsed ModelProto of a mapped file: skeleton, protobuf, and the checks that need no graph.
 #pragma once
 
 #include "compiler/frontend/onnx/import.h"
@@ -16,7 +16,7 @@ class NodeProto;
 } // namespace wire
 
 inline constexpr int kMinIrVersion = 3, kMaxIrVersion = 14;
-inline constexpr int kMaxOpset = 29; // of the default domain
+inline constexpr int kMaxOpset = 29; // version of the default domain
 
 struct LoadedModel {
   std::shared_ptr<wire::ModelProto> proto;
@@ -24,7 +24,7 @@ struct LoadedModel {
   std::map<std::string, int> opsets; // domain "" is the default
 };
 
-// Where external data of the model at `path` lies: "." for a plain name, empty for standard input.
+// The folder of external data for the model at `path`: "." for a plain name, empty for standard input.
 std::string folder_of(const std::string& path);
 
 // Parses `file` and puts nodes in an order of use; folder is where external data may lie. Refuses unknown IR
@@ -33,9 +33,9 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
 
 // The domain with "ai.onnx" made "".
 std::string canonical_domain(const std::string& domain);
-std::string shown_domain(const std::string& domain); // the other way, for messages
+std::string shown_domain(const std::string& domain); // "" made "ai.onnx", for messages
 
-// The names that a graph has without its nodes: its inputs and initializers.
+// The names that a graph's nodes do not make: its inputs and initializers.
 std::set<std::string> given_names(const wire::GraphProto& graph);
 // Adds the names of what the node reads, and of what graphs within it capture.
 void add_reads(const wire::NodeProto& node, std::set<std::string>& names);

@@ -8,7 +8,7 @@
 namespace firn::onnx {
 namespace {
 
-// Of ASCII, and those of Unicode (U+0080 to U+009F), which terminals obey too.
+// Whether a control character starts at `at`: one of ASCII, or of U+0080 to U+009F, which terminals obey too.
 bool is_control(const std::string& text, size_t at) {
   auto c = static_cast<unsigned char>(text[at]);
   if (c < 0x20 || c == 0x7f) return true;

@@ -15,7 +15,7 @@ namespace {
 using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
 using Names = std::set<std::string>;
 
-// Which nodes of a list read what others of it make.
+// The nodes of a list by the nodes in it whose outputs they read.
 class NodeUses {
 public:
   // `given`: names that the list has without its nodes.
@@ -28,13 +28,14 @@ public:
       Names names;
       add_reads(nodes[i], names);
       for (const std::string& name : names)
-        // What a node itself makes it does not wait for: importers see whether the name means something else.
+        // A node does not wait for its own outputs: the importer finds out whether the name means another
+        // value.
         if (auto made = makers_.find(name); made != makers_.end() && made->second != i)
           read_[static_cast<size_t>(i)].push_back(made->second);
     }
   }
 
-  // The numbers of the nodes in order; without those of cycles, and what waits for them.
+  // The numbers of the nodes in order, without those in cycles or behind them.
   std::vector<int> sorted() const {
     std::vector<std::vector<int>> readers(read_.size());
     std::vector<size_t> missing(read_.size());
@@ -54,7 +55,8 @@ public:
     return order;
   }
 
-  // Of the nodes that `order` lacks, the first two that follow each other in a cycle.
+  // An error that names two nodes of a cycle, one of which reads the other; `order` lacks the nodes in
+  // cycles.
   Diagnostic cycle(const std::vector<int>& order) const {
     std::vector<bool> is_left(read_.size(), true), is_seen(read_.size(), false);
     for (int i : order) is_left[static_cast<size_t>(i)] = false;
@@ -79,8 +81,8 @@ public:
 
 private:
   const Nodes& nodes_;
-  std::unordered_map<std::string, int> makers_; // by the names of what they make
-  std::vector<std::vector<int>> read_;          // of each node, those that make what it reads
+  std::unordered_map<std::string, int> makers_; // by the names of their outputs
+  std::vector<std::vector<int>> read_;          // by node: the nodes whose outputs it reads
 };
 
 void put_in_order(Nodes& nodes, const std::vector<int>& order) {
@@ -99,7 +101,7 @@ void sort_graph(wire::GraphProto& graph) {
   if (static_cast<int>(order.size()) == nodes.size()) put_in_order(nodes, order);
 }
 
-// The graphs within the nodes: what these capture is told in their order.
+// Sorts the graphs within the nodes first: their order decides which names they capture.
 void sort_within(Nodes& nodes) {
   for (auto& node : nodes)
     for (auto& attribute : *node.mutable_attribute()) {

@@ -9,10 +9,10 @@ namespace wire {
 class ModelProto;
 } // namespace wire
 
-// Puts every node of the graph, of its functions and of the graphs within nodes behind those that make what
-// it reads, or what graphs within it capture. Of the nodes that could come next, the first of the file does:
-// lists that are in order stay as they are. Refuses cycles, but for those in graphs within nodes, which keep
-// their order: a name there may mean a value of the graph around it.
+// Puts every node, in the graph, its functions and graphs within nodes, behind the nodes whose outputs it
+// reads or its inner graphs capture. If several nodes could come next, the first in the file does, so that
+// lists in order stay as they are. Refuses cycles, except in graphs within nodes, which keep their order: a
+// name there may mean a value of the graph around it.
 Result sort_nodes(wire::ModelProto& model);
 
 } // namespace firn::onnx

@@ -15,7 +15,7 @@ class TensorProto;
 class TypeProto;
 } // namespace wire
 
-// Where the bytes of a model's tensors are: the mapped model, and the external files opened so far.
+// The files that hold the bytes of a model's tensors: the mapped model, and external files opened so far.
 struct TensorSource {
   std::shared_ptr<const MappedFile> file;
   std::string folder;
@@ -33,7 +33,7 @@ Expected<LiteralRef> read_tensor(const wire::TensorProto& tensor, TensorSource& 
 // The dense literal of a sparse tensor; at most kMaxDenseElements elements.
 Expected<LiteralRef> read_sparse_tensor(const wire::SparseTensorProto& tensor, TensorSource& source);
 
-// What any tensor of a model may have. Intermediates beyond this cannot be planned anyway.
+// The most elements of any tensor. Intermediates beyond this cannot be planned anyway.
 inline constexpr int64_t kMaxElements = int64_t{1} << 31;
 inline constexpr int64_t kMaxDenseElements = int64_t{1} << 26;
 // ONNX has no limit on rank; every real model stays far below.

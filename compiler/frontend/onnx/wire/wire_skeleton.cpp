@@ -105,7 +105,7 @@ public:
       if (!read_varint(at, end, key)) return fail("broken field key", start);
       const uint64_t field = key >> 3;
       if (field == 0 || field > UINT32_MAX) return fail("field number out of range", start);
-      uint64_t length = 0; // of a Bytes field, which then ends at `at`
+      uint64_t length = 0; // payload of a Bytes field, which ends at `at` then
       if (!skip_value(static_cast<uint32_t>(key & 7), at, end, length)) return false;
       if (field >= 32 || !(kept >> field & 1)) continue;
       if (!copy_field(kind, static_cast<uint32_t>(field), static_cast<uint32_t>(key & 7), start, at, length,
