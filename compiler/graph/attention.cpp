@@ -179,7 +179,7 @@ private:
            weights.dims[static_cast<size_t>(rank - 2)].extent == a_.rows;
   }
 
-  // Of the last dot's dims in the result as it is stored.
+  // The strides of the last dot's dims in the stored result, which a transpose may have moved.
   std::vector<IntExpr> result_strides() const {
     std::vector<IntExpr> stored = row_major_strides(extents_of(a_.last->type()));
     if (a_.last == a_.values) return stored;

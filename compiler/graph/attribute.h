@@ -17,7 +17,7 @@ struct WindowDim {
   int64_t size = 1;
   int64_t stride = 1;
   int64_t pad_low = 0, pad_high = 0;
-  int64_t dilation = 1;       // of the window
+  int64_t dilation = 1;       // distance between neighbouring taps
   int64_t input_dilation = 1; // zeros between input elements (transposed convolution)
   bool operator==(const WindowDim&) const = default;
 

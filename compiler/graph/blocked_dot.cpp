@@ -6,7 +6,7 @@
 
 namespace firn {
 
-// What bytes in blocks stand for.
+// The values that bytes in blocks stand for: each times its block's scale.
 static Value scaled_rows(GraphBuilder& b, Value x, Value scales, Dim block) {
   std::vector<Dim> blocks = scales.type().dims;
   std::vector<int64_t> dims;
@@ -18,7 +18,7 @@ static Value scaled_rows(GraphBuilder& b, Value x, Value scales, Dim block) {
   return b.reshape(rows, x.type().dims);
 }
 
-// Integers as they are summed, [n, blocks, block] of f32.
+// The integers as numbers in the order of their steps, [n, blocks, block] of f32.
 static Value integers_of(GraphBuilder& b, Value stored) {
   Value integers = b.convert(stored, DType::F32);
   if (int64_t distance = storage_offset(stored.dtype()))

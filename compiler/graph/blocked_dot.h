@@ -9,8 +9,8 @@
 //
 //   row_start[..., b] = -distance * (sum over i of x[..., b * block + i])
 //
-// Of eight u4 the even ones are the first four steps, the odd ones the last four: a word's even and odd four
-// bits are the steps of one product each.
+// A word holds eight u4: the even ones are the first four steps, the odd ones the last four, so that each
+// half is the steps of one product.
 #pragma once
 
 #include "compiler/graph/builder.h"
@@ -30,20 +30,20 @@ bool is_blocked_dot(const Instruction& instruction);
 inline bool has_byte_rows(const Instruction& blocked_dot) {
   return blocked_dot.num_operands() == 5;
 }
-// How much larger such integers are than those that they stand for.
+// How much larger stored integers are than the numbers that they stand for.
 inline int64_t storage_offset(DType integers) {
   return integers == DType::U4 ? 8 : integers == DType::U8 ? 128 : 0;
 }
-// Where a step of four bits stands, of eight.
+// The place at which a step of four bits is stored; steps are permuted within words of eight.
 inline int64_t place_of_step(int64_t step) {
   return step / 8 * 8 + step % 4 * 2 + step % 8 / 4;
 }
 
-// How many steps of a block's reduction a word of packed integers holds: those of four bits. Others are
-// elements of their own.
+// How many steps of a block's reduction a word of packed integers holds: 8 of four bits. Wider integers are
+// not packed: 1.
 int64_t steps_per_word(DType integers);
 
-// Whether blocks of so many such integers are whole words.
+// Whether blocks of `block` integers are whole words.
 inline bool has_whole_words(int64_t block, DType integers) {
   return block > 0 && block % steps_per_word(integers) == 0;
 }

@@ -20,7 +20,7 @@ public:
   Value op(Opcode opcode, std::vector<Value> operands, Attributes attributes = {}) {
     return make(opcode, std::move(operands), std::move(attributes))->result();
   }
-  // With result types given: for ops whose types do not follow from operands.
+  // Makes an op with given result types, if they do not follow from its operands.
   Instruction* make_typed(Opcode opcode, std::vector<Value> operands, std::vector<Type> types,
                           Attributes attributes = {});
 
@@ -55,8 +55,8 @@ private:
   std::string location_;
 };
 
-// If the region of a reduce or reduce_window with one operand is a single binary op of its two parameters,
-// that op.
+// The op of a reduce or reduce_window with one operand whose region is a single binary op of its two
+// parameters; nothing for others.
 std::optional<Opcode> simple_reducer(const Instruction& reduce);
 // The identity element of a reducer: 0 for add, -inf or the smallest integer for maximum, ...
 LiteralRef reducer_identity(Opcode reducer, DType dtype);

@@ -63,7 +63,7 @@ Value slice_dim(GraphBuilder& builder, Value x, int dim, int64_t start, int64_t 
 // The number of elements along dims as a scalar of dtype: a constant, or computed where dims are symbolic.
 Value count_elements(GraphBuilder& builder, Value x, const std::vector<int64_t>& dims, DType dtype);
 
-// What varies between recurrent layers. A composite processes one direction over a whole sequence.
+// The options of a recurrent layer. A composite processes one direction over a whole sequence.
 //
 // All: x [seq,batch,in], weights w and r with the gates stacked in dim 0, h the hidden size, first state h0
 // [batch,h]; results y [seq,batch,h] and the last state y_h [batch,h]. Attributes: hidden = h, direction =
@@ -95,7 +95,7 @@ struct RecurrentOptions {
 
 struct RecurrentOperands {
   Value x, w, r, b, h0;     // w and b null: x is projected
-  Value w_scales, r_scales; // of i8; null: the weights are what they are
+  Value w_scales, r_scales; // scales of i8 weights; null: weights have none
   Value c0;                 // lstm
   Value peepholes;          // lstm, may be null
   Value b_r;                // gru with linear_before_reset

@@ -19,7 +19,7 @@ struct PhaseDim {
   int64_t phases, taps; // taps of each phase
   int64_t skipped;      // results before the first wanted one
   int64_t groups;       // positions of `window`
-  int64_t size, extent; // of the whole window; of the result
+  int64_t size, extent; // taps of the whole window; extent of the result
   WindowDim window;     // over the input itself
 
   PhaseDim(const WindowDim& dim, int64_t input, int64_t output);
@@ -28,18 +28,18 @@ struct PhaseDim {
 
 struct ConvolutionPhases {
   std::vector<PhaseDim> dims;
-  int64_t count = 1; // of phases, all dims together
+  int64_t count = 1; // number of phases, all dims together
 
   // Nothing unless the input is dilated, by no more than the window's size, no dim but the batch varies, and
   // nothing else is out of the ordinary.
   static std::optional<ConvolutionPhases> of(const Instruction& convolution);
   Window window() const;
-  // The filters of every phase, of a constant: number `phase * filters + filter`, its channels and taps as
-  // before.
+  // The filters of every phase of a constant filter. Number `phase * filters + filter` has the channels and
+  // taps of `filter`, in their order.
   LiteralRef filters(const Instruction& filter) const;
 
 private:
-  // Where elements of all phases' filters lie in the filter of the whole window; -1: nowhere, they are zeros.
+  // For each element of all phases' filters its place in the filter of the whole window; -1: it is zero.
   std::vector<int64_t> sources(const std::vector<int64_t>& filter_dims) const;
   // The filters of every phase as a computation.
   Value phases_of(GraphBuilder& builder, Value filter) const;

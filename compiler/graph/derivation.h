@@ -13,7 +13,7 @@ struct Derivation {
   std::shared_ptr<const Module> module;
   int result = 0;
   std::vector<LiteralRef> operands;
-  std::vector<std::string> names; // of the operands, in the model
+  std::vector<std::string> names; // names of the operands in the model
 };
 
 // Whether programs can compute the type's tensors from others, which they cannot of strings, complex numbers

@@ -50,7 +50,7 @@ size_t byte_size(DType dtype, size_t count);
 
 bool is_float(DType dtype);       // F64 ... F4E2M1
 bool is_small_float(DType dtype); // F8... and F4E2M1: floats that nothing computes in
-bool is_sub_byte(DType dtype);    // of fewer than 8 bits
+bool is_sub_byte(DType dtype);    // fewer than 8 bits
 bool is_signed(DType dtype);      // I64 ... I2
 bool is_unsigned(DType dtype);    // U64 ... U2
 bool is_integer(DType dtype);     // signed or unsigned, not Bool

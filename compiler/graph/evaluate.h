@@ -28,7 +28,7 @@ struct RuntimeValue {
 // an op refuses (index out of range) names the instruction (Fault::Model).
 Expected<std::vector<LiteralRef>> evaluate(const Module& module, const std::vector<LiteralRef>& inputs);
 
-// The same for modules whose parameters or results are sequences or optionals.
+// Like evaluate(), for modules whose parameters or results may be sequences or optionals.
 Expected<std::vector<RuntimeValue>> evaluate_values(const Module& module, std::vector<RuntimeValue> inputs);
 
 // Runs one function alone, for instance @prepare.

@@ -1,4 +1,4 @@
-// What an op of the evaluator sees: one instruction with the actual values of its operands. Internal to
+// The evaluator's call of an op: one instruction with the actual values of its operands. Internal to
 // evaluate*.cpp.
 #pragma once
 
@@ -27,7 +27,7 @@ public:
   DType result_dtype(int result = 0) const { return instruction_.type(result).dtype; }
   // The extents of a result's declared type, with symbols replaced by their present values.
   Expected<Dims> result_dims(int result = 0) const { return extents(instruction_.type(result)); }
-  // The same of any type.
+  // The extents of any type, with symbols replaced by their present values.
   Expected<Dims> extents(const Type& type) const;
 
   int num_operands() const { return static_cast<int>(operands_.size()); }

@@ -23,7 +23,7 @@ Diagnostic out_of_range(const OpCall& call, int64_t index, int64_t axis) {
 struct Runs {
   std::vector<int64_t> offsets;
   int64_t run = 1;
-  Dims result_dims; // of a gather
+  Dims result_dims; // dims of a gather's result
 };
 
 Expected<int64_t> checked_axis(const OpCall& call) {

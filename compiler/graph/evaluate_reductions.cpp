@@ -136,7 +136,7 @@ bool replaces(DType dtype, const WideElements& wide, size_t candidate, size_t be
 
 } // namespace
 
-// Of no elements the index is 0.
+// The index is 0 if there are no elements.
 Expected<Values> evaluate_arg_reduce(const OpCall& call) {
   const Literal& operand = call.tensor(0);
   auto dim = static_cast<size_t>(call.integer("dim"));

@@ -56,7 +56,7 @@ Expected<Values> match(const OpCall& call) {
   return one(Literal::of(DType::Bool, call.tensor(0).dims(), found));
 }
 
-// Without a delimiter: blanks.
+// The pieces between delimiters, or between runs of blanks if the delimiter is empty.
 Strings cut(const std::string& text, const std::string& delimiter, int64_t splits) {
   constexpr const char* kBlanks = " \t\n\v\f\r";
   Strings pieces;

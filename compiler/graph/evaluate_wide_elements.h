@@ -40,7 +40,7 @@ float round_to_odd(double x);
 struct ElementOp {
   enum class Direction : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
   Opcode opcode = Opcode::Add;
-  DType operand = DType::F32; // of the values (not of Select's condition)
+  DType operand = DType::F32; // dtype of the values (not of Select's condition)
   DType result = DType::F32;
   Direction direction = Direction::Eq;
   bool saturate = false;

@@ -9,9 +9,9 @@
 
 namespace firn {
 
-// In the types and attributes of all instructions stand numbers for these symbols, until the end of its
-// life. Instructions stay the same ones, so that what is known of them holds of both forms. Meanwhile nothing
-// may be added to the module or taken from it.
+// Puts numbers for symbols into the types and attributes of all instructions, and takes them out at the end
+// of its life. Instructions stay the same objects, so that facts about them hold in both forms. Meanwhile
+// nothing may be added to the module or taken from it.
 class FixedDims {
 public:
   FixedDims(Module& module, std::map<const Symbol*, int64_t> values);
@@ -34,7 +34,7 @@ private:
   bool fix(Type& type) const; // false: there was nothing to fix
 
   std::map<const Symbol*, int64_t> values_;
-  std::vector<Result> results_; // as they were
+  std::vector<Result> results_; // types with their symbols, to restore
   std::vector<Range> ranges_;
 };
 

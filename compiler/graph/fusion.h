@@ -15,8 +15,8 @@ enum class FusionKind : uint8_t {
 #include "compiler/graph/fusion_kinds.def"
 };
 
-std::string_view fusion_kind_word(FusionKind kind);  // as in {kind = word}
-std::string_view fusion_kind_holds(FusionKind kind); // what its region holds, in words
+std::string_view fusion_kind_word(FusionKind kind);  // the word in {kind = word}
+std::string_view fusion_kind_holds(FusionKind kind); // the content of its region, in words
 std::optional<FusionKind> parse_fusion_kind(std::string_view word);
 std::string fusion_kind_words(); // all of them: "attention, contraction, ..."
 
@@ -26,15 +26,18 @@ inline bool has_fusion_kind(const Instruction& instruction, FusionKind kind) {
   return fusion_kind(instruction) == kind;
 }
 
-// What the fusion's kernel is built around: the dot, blocked dot or convolution of a contraction, the
-// reduce_window of a window, the reduce of a reduce, the last instruction of attention and of movements. Null
-// for kinds without a root, and where the region does not hold the one that its kind promises.
+// The instruction that the fusion's kernel is built around: the dot, blocked dot or convolution of a
+// contraction, the reduce_window of a window, the reduce of a reduce, the last instruction of attention and
+// of movements. Null for kinds without a root, and where the region does not hold the one that its kind
+// promises.
 Instruction* fusion_root(const Instruction& fusion);
-// What contractions are built around: dots, blocked ones (blocked_dot.h) and convolutions.
+// Whether a contraction can be built around the instruction: a dot, blocked dot (blocked_dot.h) or
+// convolution.
 bool sums_products(const Instruction& instruction);
-// That of an instruction: itself, or the root of a contraction. Null for others.
+// The dot, blocked dot or convolution that the instruction is, or has as the root of a contraction fusion.
+// Null for others.
 const Instruction* contraction_of(const Instruction& instruction);
-// Likewise a convolution.
+// The convolution that the instruction is, or has as the root of a contraction fusion. Null for others.
 const Instruction* convolution_of(const Instruction& instruction);
 
 // The instructions of a fusion's region but for its parameters and constants, in program order.
@@ -42,8 +45,8 @@ std::vector<Instruction*> fusion_members(const Instruction& fusion);
 // The operand of a fusion or composite that a value within stands for; none if it is computed inside.
 Value outside_of(const Instruction& owner, Value inside);
 
-// Code per element: elementwise ops and what moves elements, each of whose results is one of an operand that
-// its index finds. Parameters and constants are.
+// Whether code for one result element is all it takes: elementwise ops, and movements whose every result
+// element is an operand's element that its index finds. Parameters and constants count.
 bool is_per_element(const Instruction& instruction);
 
 } // namespace firn

@@ -19,7 +19,7 @@ std::string print_instruction(const Instruction& instruction); // one line, for 
 
 // Literals by hash, as a side file holds them.
 using LiteralTable = std::map<std::string, LiteralRef>;
-// The bytes of a side file with every literal of the module that does not print in place, and back.
+// Write and read the bytes of a side file: every literal of the module that does not print in place.
 std::string write_literals(const Module& module);
 Expected<LiteralTable> read_literals(std::shared_ptr<const MappedFile> file);
 

@@ -110,7 +110,7 @@ private:
   // The dtype of a contraction's result.
   DType accumulator(DType operand) const;
 
-  static constexpr int64_t kMax = int64_t(1) << 40; // of the numbers that extents are computed from
+  static constexpr int64_t kMax = int64_t(1) << 40; // limit of numbers that extents are computed from
 
   Opcode opcode_;
   const std::vector<Value>& operands_;

@@ -33,8 +33,8 @@ public:
   // `values`, computed from refittable literals as `derivation` says: the program that prepares weights does
   // it again for those that it is given. Reading the values fixes the literals they come from.
   static LiteralRef derived(const LiteralRef& values, std::shared_ptr<const Derivation> derivation);
-  // The same values by themselves: reading these fixes nothing. For what depends on them no more than the
-  // values of the weights do: what embeds, prints or derives them.
+  // The literal with values whose reading fixes nothing. Only for code that may change with the values as the
+  // weights themselves do: it embeds, prints or derives them.
   static LiteralRef plain(const LiteralRef& literal);
   template <class T>
   static LiteralRef of(DType dtype, std::vector<int64_t> dims, const std::vector<T>& values);
@@ -47,8 +47,8 @@ public:
   int64_t num_elements() const { return num_elements_; }
   bool is_opaque() const { return opaque_; }
 
-  // The one question of every choice, proof and rewrite that looks at elements: false if the program may be
-  // given others, so that what is made has to be right for all of them.
+  // Every choice, proof and rewrite that looks at elements asks this first: false if the program may be given
+  // others, so that the code has to be right for all of them.
   bool values_may_be_used() const;
   // From here on the elements are known: programs refuse weights that differ in them.
   void fix_values() const;
@@ -56,7 +56,7 @@ public:
   const std::shared_ptr<const Derivation>& derivation() const { return derivation_; }
 
   std::span<const std::byte> bytes() const;
-  std::span<const std::byte> plain_bytes() const; // as of plain()
+  std::span<const std::byte> plain_bytes() const; // bytes of plain(literal)
   std::span<std::byte> mutable_bytes();           // owned bytes only
   const std::vector<std::string>& string_values() const { return strings_; }
   // Elements as T, which must have the dtype's size (uint16_t for F16 and BF16); not for sub-byte types.
@@ -75,7 +75,7 @@ public:
   // First 16 hex digits of SHA-256 over dtype, dims and bytes: the name of the literal in dumps. Computed
   // once.
   const std::string& hash() const;
-  // The same elements under other dims (equal product); shares the bytes.
+  // The literal's elements under other dims (equal product); shares the bytes.
   static LiteralRef reshaped(const LiteralRef& literal, std::vector<int64_t> dims);
 
 private:

@@ -25,7 +25,7 @@ void Instruction::set_operands(std::vector<Value> values) {
 }
 
 void Instruction::remove_user(Instruction* user) {
-  // From the end: instructions mostly go in the reverse order of their making.
+  // Search from the end: instructions mostly go in the reverse order of their making.
   auto found = std::find(users_.rbegin(), users_.rend(), user);
   FIRN_CHECK(found != users_.rend(), "use list lacks a user");
   *found = users_.back();
@@ -62,8 +62,8 @@ bool is_named(const Symbol& symbol, const Region& region, const Instruction* cou
   return false;
 }
 
-// Whether types of values that are made of nothing which it gives, a constant spread to its extent say, name
-// what it counts.
+// Whether the types of values that use none of its results name the symbol that it counts, such as a constant
+// broadcast to that extent.
 bool counts_for_types(const Instruction& instruction) {
   if (!instruction.is(Opcode::NonZero)) return false;
   for (const SymbolRef& symbol : named_symbols(instruction))

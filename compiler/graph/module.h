@@ -47,9 +47,8 @@ public:
 
   int num_results() const { return static_cast<int>(types_.size()); }
   const Type& type(int result = 0) const { return types_[static_cast<size_t>(result)]; }
-  void set_types(std::vector<Type> types) {
-    types_ = std::move(types);
-  } // of all results, once regions decide them
+  // Sets the types of all results, once regions decide them.
+  void set_types(std::vector<Type> types) { types_ = std::move(types); }
   void set_type(Type type, int result = 0) { types_[static_cast<size_t>(result)] = std::move(type); }
   Value result(int index = 0) { return {this, index}; }
 
@@ -164,8 +163,8 @@ public:
 
   // The public names of parameters and results, in order: what the model calls its inputs and outputs.
   std::vector<std::string> parameter_names, result_names;
-  // Output i lives in the memory of input alias[i]; -1: in its own. Such an input is state: of @main it is
-  // kept by the instance from run to run, and neither of the pair is the caller's.
+  // Output i lives in the memory of input aliases[i]; -1: in its own. Such an input is state: in @main the
+  // instance keeps it from run to run, and neither of the pair is the caller's.
   std::vector<int> aliases;
   bool is_state(size_t parameter) const {
     return std::find(aliases.begin(), aliases.end(), static_cast<int>(parameter)) != aliases.end();

@@ -7,7 +7,8 @@
 
 namespace firn {
 
-// Some may occur more than once; those that instructions within its regions name are not among them.
+// The symbols that the instruction names; one may be listed more than once. Instructions within its regions
+// do not count.
 std::vector<SymbolRef> named_symbols(const Instruction& instruction);
 
 } // namespace firn

@@ -27,14 +27,14 @@ enum class OpClass : uint8_t {
   Text
 };
 
-// What passes ask of ops, each a bit.
+// Facts that passes ask ops for, each a bit.
 enum OpTrait : uint32_t {
   None = 0,
   Commutative = 1 << 0,     // f(x, y) = f(y, x)
   Associative = 1 << 1,     // f(f(x, y), z) = f(x, f(y, z)), but for the rounding of floats
   Idempotent = 1 << 2,      // f(f(x)) = f(x)
   RoundsToInteger = 1 << 3, // every result is a whole number, and whole numbers stay what they are
-  Exact = 1 << 4,           // of narrow floats (f16, bf16) computed in f32 no result needs rounding
+  Exact = 1 << 4,           // computed in f32, no result for f16 and bf16 needs rounding
   NonNegative = 1 << 5,     // no result of numbers is below zero
   OnBits = 1 << 6,          // elementwise ops take integers and bool alone,
   OnIntegers = 1 << 7,      // ... or integers alone,
@@ -48,7 +48,7 @@ enum OpTrait : uint32_t {
   NeverMerged = 1 << 15,    // two that are equal stay two
 };
 
-// What regions an op has, and what these take and return.
+// The regions of an op: how many it has, what they take and what they return.
 enum class RegionForm : uint8_t {
   None,
   Body,             // takes the operands, returns the results

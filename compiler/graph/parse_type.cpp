@@ -7,10 +7,10 @@ namespace firn {
 namespace {
 
 constexpr int kMaxDepth = 32; // nesting of types and expressions
-constexpr int64_t kMaxFactor =
-    1 << 30;                      // of numbers that are combined with symbols: products stay far below 2^62
-constexpr size_t kMaxNodes = 256; // of an expression, so that no operation on it is slow
-constexpr size_t kMaxFactors = 4; // of a term
+// The largest number that is combined with symbols: products stay far below 2^62.
+constexpr int64_t kMaxFactor = 1 << 30;
+constexpr size_t kMaxNodes = 256; // nodes of an expression, so that no operation on it is slow
+constexpr size_t kMaxFactors = 4; // factors of a term
 constexpr size_t kMaxRank = 64;
 constexpr int64_t kMaxBlock = 999'999;
 
@@ -81,7 +81,7 @@ IntExpr parse_product(TextScanner& scanner, const Module& module, int depth) {
   return product;
 }
 
-// Of "x16"; 0 for what is none.
+// The size of a block from its text, "x16"; 0 if the text is no block.
 int64_t block_size(std::string_view by) {
   if (by.empty() || by[0] != 'x') return 0;
   int64_t size = 0;

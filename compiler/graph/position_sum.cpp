@@ -25,7 +25,8 @@ bool adds_positions(const Instruction& reduce, const Type& summed) {
   return true;
 }
 
-// What stands for `value` in the region of a fusion, if one operand is it and one instruction reads that.
+// The parameter that stands for `value` in the fusion's region, if one operand is `value` and one instruction
+// reads the parameter.
 Value sole_parameter(const Instruction& fusion, Value value) {
   Value found;
   for (int i = 0; i < fusion.num_operands(); ++i) {

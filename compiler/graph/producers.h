@@ -1,5 +1,5 @@
-// Walks over what a value is computed of. Graphs share subexpressions, so that the number of paths through
-// them may double with every instruction: a walk looks at values, never at paths.
+// Walks over the values that a value is computed from. Graphs share subexpressions, so that the number of
+// paths through them may double with every instruction: a walk looks at values, never at paths.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -10,11 +10,11 @@
 
 namespace firn {
 
-// What to do with the operands of what computes a value: walk on to them, pass them by, or end the walk.
+// A visit's answer about a value: walk into the operands of its instruction, pass them by, or end the walk.
 enum class Walk : uint8_t { Into, Past, Stop };
 
-// Calls visit(value, depth) for `root` (depth 0) and for what it is computed of, as far as the answers lead:
-// every value once, breadth first, at its least depth. False if a visit answered Stop.
+// Calls visit(value, depth) for `root` (depth 0) and the values that it is computed from, as far as the
+// answers lead: every value once, breadth first, at its least depth. False if a visit answered Stop.
 template <class Visit> bool walk_producers(Value root, Visit visit) {
   std::set<std::pair<const Instruction*, int>> seen = {{root.def, root.index}};
   std::vector<Value> level = {root}, next;
@@ -29,8 +29,8 @@ template <class Visit> bool walk_producers(Value root, Visit visit) {
   return true;
 }
 
-// Constants with bytes, and what a few elementwise ops, broadcasts and reshapes make of such alone: constants
-// that fold-constants has not come to yet.
+// Whether the value is a constant with bytes, or made of such alone by a few elementwise ops, broadcasts and
+// reshapes: a constant that fold-constants has not come to yet.
 inline bool is_constant_expression(Value value) {
   constexpr int kMaximumDepth = 8;
   return walk_producers(value, [](Value part, int depth) {

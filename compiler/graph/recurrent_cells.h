@@ -10,7 +10,7 @@ namespace firn {
 
 enum class RecurrentKind : uint8_t { Lstm, Gru, Rnn };
 
-// What a recurrent composite says, read back from its operands and attributes.
+// A recurrent composite, read back from its operands and attributes.
 struct RecurrentLayer {
   RecurrentKind kind;
   RecurrentOperands operands; // values outside the composite
@@ -35,9 +35,9 @@ struct RecurrentCell {
   struct LstmState {
     Value h, c;
   };
-  // `peepholes`: of i, o, f, each [h]; or none.
+  // `peepholes`: the weights for i, o and f, each [h]; or none.
   LstmState lstm(const LstmGates& gates, Value c, const std::vector<Value>& peepholes) const;
-  // z and r.
+  // Activates the gate z or r.
   Value gru_gate(Value gate) const { return apply(0, gate, true); }
   // `candidate` is the sum of the input's part and the reset recurrent part.
   Value gru(Value z, Value candidate, Value h) const;

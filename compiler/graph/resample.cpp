@@ -27,7 +27,7 @@ Value resample_dim(GraphBuilder& b, Value x, int dim, Value indices, Value weigh
   return sum;
 }
 
-// Images whose dims lie in memory in their order, of which the batch alone may vary.
+// Whether operand and result are images whose dims lie in memory in their order, and only the batch varies.
 bool has_lines(const Instruction& resample) {
   const Type &from = resample.operand(0).type(), &to = resample.type();
   const Layout& layout = to.layout;

@@ -13,7 +13,7 @@ namespace firn {
 struct ResampledDim {
   int dim = 0;
   LiteralRef indices; // i32 [taps, extent of the result], in [0, extent of x)
-  LiteralRef weights; // of x's dtype, [taps, extent of the result]
+  LiteralRef weights; // in x's dtype, [taps, extent of the result]
 
   int64_t taps() const { return indices->dims()[0]; }
   int64_t extent() const { return indices->dims()[1]; }
@@ -27,7 +27,7 @@ Value make_resample(GraphBuilder& builder, Value x, const std::vector<ResampledD
 // plain layouts or with blocks of another dim, tables that are constants. Nothing for any other instruction.
 std::optional<std::vector<ResampledDim>> read_resample(const Instruction& instruction);
 
-// The same on an operand in another layout: gives result and body the layout.
+// Makes `x`, which has another layout, the operand of the composite, and gives result and body its layout.
 void set_resample_layout(Instruction& resample, Value x, const Layout& layout);
 
 } // namespace firn

@@ -84,7 +84,7 @@ template <class B> V<B> atanh_double(B& b, V<B> v) {
   return b.copysign(b.mul(b.constant(v, 0.5), value), v);
 }
 
-// log(x + root) with what rounding the sum lost, x >= root or near it; of large x log(2 x). f32.
+// log(x + root) for x >= root or near it, with what rounding the sum lost; log(2 x) for large x. f32.
 template <class B> V<B> log_of_sum(B& b, V<B> x, V<B> root) {
   V<B> sum = b.add(x, root);
   V<B> lost = b.sub(root, b.sub(sum, x));
@@ -180,7 +180,7 @@ template <class B> V<B> power_float(B& b, V<B> a, V<B> y) {
   V<B> r = b.mul(b.add(b.sub(large, n), small), b.constant(a, kLn2));
   V<B> value = b.add(b.fma(b.mul(r, r), exp_tail(b, r), r), b.constant(a, 1));
   value = times_power_of_two(b, value, n);
-  // Of zero and infinity, and of what is no number.
+  // Powers of zero and infinity are these or their inverses; NaN gives NaN.
   V<B> zero = b.constant(a, 0), infinity = b.constant(a, kInfinity);
   V<B> ends = b.ior(b.fcmp(Cmp::Eq, a, zero), b.fcmp(Cmp::Eq, a, infinity));
   V<B> inverted = b.fcmp(Cmp::Lt, y, zero);

@@ -143,13 +143,14 @@ template <class B> V<B> exp_short(B& b, V<B> x) {
 }
 
 // 2^(scale * x - whole) to about 2e-7, relative, for a whole number such that the power is 1 at most or
-// little more. `center` is exponent_magic less that number, exactly; `least` is an x that makes the exponent
-// -127: it and whatever is less give 0. Both products being fused, large x are as exact as their difference.
+// little more. `center` is exponent_magic less that number, exactly; `min` is an x that makes the exponent
+// -127: it and all smaller x give 0. Both products are fused, so that large x are as exact as their
+// difference.
 template <class B> V<B> relative_power(B& b, V<B> x, V<B> scale, V<B> center, V<B> min) {
   x = b.max_fast(min, x);
   V<B> shifted = b.fma(x, scale, center);
   V<B> r = b.fma(x, scale, b.sub(center, shifted));
-  // Those of exp_of_parts times powers of ln 2.
+  // The coefficients of exp_of_parts times powers of ln 2.
   const double coefficients[] = {1,
                                  0.6931469769803809,
                                  0.24022241266103617,
@@ -238,7 +239,7 @@ template <class B> V<B> log1p(B& b, V<B> x) {
 }
 
 // e / (e + 2) for e = exp(2 x) - 1, which is 2^n (exp(2 r) - 1) - (1 - 2^n) where 2 x = n ln 2 + 2 r: one
-// form for all x, to 3.4 ulp. Of r, as of e, zeros keep their sign.
+// form for all x, to 3.4 ulp. Zeros of r, like those of e, keep their sign.
 template <class B> V<B> tanh_float(B& b, V<B> x) {
   // (exp(2 r) - 1) / r for |r| <= ln 2 / 4.
   static constexpr double kCoefficients[] = {

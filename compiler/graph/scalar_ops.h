@@ -1,6 +1,6 @@
-// What every elementwise op means, written once as templates over a builder B: the kernel emitter's builder
-// makes code, the host builder (scalar_host.h) computes at once. Values of f16 and bf16 travel as f32 that
-// the narrow type can represent; every op whose result may need rounding rounds to it. Bool is a one-bit
+// The meaning of every elementwise op, written once as templates over a builder B: the kernel emitter's
+// builder makes code, the host builder (scalar_host.h) computes at once. Values of f16 and bf16 travel as f32
+// that the narrow type can represent; every op whose result may need rounding rounds to it. Bool is a one-bit
 // integer. Types of 8 bits and fewer that nothing computes in can be converted alone: small floats are their
 // codes, in i8, and integers of 4 and 2 bits those of 8 with their values.
 //

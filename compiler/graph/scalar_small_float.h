@@ -1,4 +1,4 @@
-// Floats of 8 and 4 bits between their codes and f32, by arithmetic on bits: templates over a builder as
+// Floats of 8 and 4 bits between their codes and f32, by arithmetic on bits: templates over a builder like
 // those of scalar_ops.h. Nothing computes in these formats, so that values of them travel as codes, in bytes,
 // which movement passes on untouched. The evaluator has its own conversions (narrow_float.cpp).
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace firn::scalar_ops {
 
-// Of sign, exponent and mantissa; `specials` says how the largest codes are spent.
+// A format with sign, exponent and mantissa; `specials` says how the largest codes are spent.
 struct SmallFloatFormat {
   enum class Specials {
     Ieee,            // an exponent of ones: infinity, or NaN
@@ -26,7 +26,7 @@ struct SmallFloatFormat {
            : specials == Specials::NanOnly ? sign() - 2
                                            : sign() - 1;
   }
-  // What a NaN is, and a number beyond the largest unless it saturates, signs aside.
+  // The codes, without sign, of a NaN and of a number beyond the largest that does not saturate.
   int64_t nan() const {
     if (specials == Specials::Ieee) return infinity() | int64_t{1} << (mantissa_bits - 1);
     return specials == Specials::NanOnly ? sign() - 1 : specials == Specials::NegativeZeroNan ? sign() : 0;
@@ -36,7 +36,7 @@ struct SmallFloatFormat {
   }
 };
 
-// Not of F8E8M0, which has neither sign nor mantissa.
+// Not for F8E8M0, which has neither sign nor mantissa.
 inline SmallFloatFormat small_float_format(DType dtype) {
   using Specials = SmallFloatFormat::Specials;
   switch (dtype) {
@@ -59,7 +59,7 @@ template <class B> typename B::V decode_power(B& b, typename B::V code) {
   return b.float_of(b.select(b.icmp(Cmp::Eq, bits, b.integer(bits, 255), false), nan, power));
 }
 
-// The nearest power of two, ties upwards. There is none of negative numbers.
+// The nearest power of two, ties upwards. Negative numbers have none.
 template <class B> typename B::V encode_power(B& b, typename B::V x, bool saturate) {
   auto bits = b.bits_of(x);
   auto magnitude = b.iand(bits, b.integer(bits, 0x7fffffff));
@@ -69,7 +69,7 @@ template <class B> typename B::V encode_power(B& b, typename B::V x, bool satura
                        b.integer(bits, 0));
   auto code = b.select(b.icmp(Cmp::Lt, magnitude, b.integer(bits, 0x800000), false), tiny, rounded);
   if (saturate) code = b.imin(code, b.integer(bits, 254), false);
-  auto is_power = b.fcmp(Cmp::Ge, x, b.constant(x, 0)); // not of NaN
+  auto is_power = b.fcmp(Cmp::Ge, x, b.constant(x, 0)); // false for NaN
   return b.resize_int(b.select(is_power, code, b.integer(bits, 255)), 8, false);
 }
 
@@ -85,7 +85,7 @@ template <class B> typename B::V decode_small_float(B& b, DType dtype, typename 
       b.shl(b.iand(all, number(format.sign())), number(31 - format.exponent_bits - format.mantissa_bits));
   auto moved = b.shl(magnitude, number(23 - format.mantissa_bits));
   auto normal = b.iadd(moved, number(int64_t{127 - format.bias} << 23));
-  // As the mantissa of the smallest normal number, which is then taken away: subnormals normalise so.
+  // Subnormals normalise as the mantissa of the smallest normal number, which is then subtracted.
   auto min = number(int64_t{128 - format.bias} << 23);
   auto subnormal = b.bits_of(b.sub(b.float_of(b.ior(moved, min)), b.float_of(min)));
   auto is_subnormal = b.icmp(Cmp::Lt, magnitude, number(int64_t{1} << format.mantissa_bits), false);

@@ -21,7 +21,8 @@ struct StridedView {
 // Nothing if the op is no such movement, or if no strides can say what it does. Plain layouts only.
 std::optional<StridedView> view_through(const Instruction& movement, const StridedView& operand);
 
-// Tensors in row-major order, with dims that are numbers or vary within bounds, none of them always 0.
+// Whether the type is a tensor in row-major order, with dims that are numbers or vary within bounds, none of
+// them always 0.
 bool is_viewable(const Type& type);
 // The value itself as a view; its type must be viewable.
 StridedView whole_view(Value value);

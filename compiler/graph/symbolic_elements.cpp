@@ -51,12 +51,12 @@ std::optional<IntExpr> divide(const IntExpr& lhs, const IntExpr& rhs) {
   if (auto exact = exact_quotient(lhs, rhs)) return checked(*exact);
   ValueRange range = range_of_sign(lhs);
   if (range.low >= 0) return checked(floor_div(lhs, rhs));
-  if (range.high <= 0) return checked(IntExpr(0) - floor_div(IntExpr(0) - lhs, rhs)); // as in C
+  if (range.high <= 0) return checked(IntExpr(0) - floor_div(IntExpr(0) - lhs, rhs)); // rounds to zero like C
   return std::nullopt;
 }
 
-// (-x) mod m is what x lacks to the next multiple of m: as such, so that x and it are seen to be that
-// multiple. Remainders have positive coefficients: -x is (m - 1) * x there.
+// (-x) mod m as what x lacks to the next multiple of m, so that the sum of both is seen to be that multiple.
+// Remainders have positive coefficients: -x is (m - 1) * x there.
 IntExpr lacking(const IntExpr& rest) {
   const std::vector<IntExpr::Term>& terms = rest.terms();
   if (terms.size() != 1 || !(rest.constant_part() == 0) || terms[0].coefficient != 1 ||
@@ -165,7 +165,7 @@ std::optional<Elements> gather(const Instruction& instruction, const Elements& f
   return result;
 }
 
-// Elements from where `place` says that a dim of the result reads, along which dim of the operand.
+// The elements that one dim of a result reads: those of the operand's dim `dim` from `first` on, by `step`.
 struct Read {
   size_t dim;
   int64_t first, step;
@@ -227,7 +227,7 @@ std::optional<Elements> broadcast(const Instruction& instruction, const Elements
   return result;
 }
 
-// To one element.
+// Reduces to a single element; nothing for other reductions.
 std::optional<Elements> reduce(const Instruction& instruction, const Elements& from,
                                const Elements& initial) {
   auto reducer = simple_reducer(instruction);
@@ -263,8 +263,8 @@ std::optional<Elements> compute(const Instruction& instruction, const std::vecto
   }
 }
 
-// Whether a value of the type may be other than the expression: 64 bits hold what dims may be. Of dims
-// without bounds nothing is compiled.
+// Whether a value of the type may differ from the expression: 64 bits hold all values of dims. Bounds that
+// are infinite do not count, as nothing is compiled for dims without bounds.
 bool may_wrap(const IntExpr& value, DType dtype) {
   int64_t low = value.lower_bound(), high = value.upper_bound();
   bool below = low < INT32_MIN && low > -INT64_MAX, above = high > INT32_MAX && high < INT64_MAX;
@@ -287,7 +287,7 @@ std::optional<Elements> compute_elements(const Instruction& instruction,
 std::optional<IntExpr> compute_dim_size(const Instruction& dim_size) {
   auto number = static_cast<size_t>(dim_size.attributes().integer("dim"));
   const Dim& dim = dim_size.operand(0).type().dims[number];
-  // Without a symbol that the run gives a value it is the bound.
+  // A counted dim without a symbol has its bound as extent, which is not its value.
   return dim.counted && dim.extent.is_constant() ? std::nullopt : std::optional(dim.extent);
 }
 

@@ -19,7 +19,7 @@ bool is_safe_dim(const IntExpr& extent);
 std::optional<std::vector<IntExpr>> compute_elements(const Instruction& instruction,
                                                      const std::vector<std::vector<IntExpr>>& operands);
 
-// What dim_size gives; nothing of an extent that is counted without a symbol for how much.
+// The extent that dim_size gives; nothing if it is counted and no symbol stands for the count.
 std::optional<IntExpr> compute_dim_size(const Instruction& dim_size);
 
 } // namespace firn

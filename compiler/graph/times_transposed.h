@@ -7,7 +7,7 @@
 
 namespace firn {
 
-// x [..., k] times w [n, k] transposed; `result`: the dtype of what it gives, where that is not x's.
+// x [..., k] times w [n, k] transposed; `result`: the product's dtype, if it is not x's.
 Value times_transposed(GraphBuilder& builder, Value x, Value w, std::optional<DType> result = std::nullopt);
 
 } // namespace firn

@@ -29,7 +29,7 @@ Value step(GraphBuilder& b, const Tables& t, Value entries, int64_t shift) {
                   b.convert(stays, dtype));
 }
 
-// What the leaves at `entries` [N,T] give: [N,K].
+// The results [N,K] of the leaves at `entries` [N,T].
 Value gather_leaves(GraphBuilder& b, const Tables& t, Value entries, int64_t results, Opcode reducer) {
   Value leaves = take(b, t.values, entries);
   if (!t.targets) return b.reduce(reducer, leaves, {1}, false);

@@ -75,7 +75,7 @@ struct Type {
   size_t physical_byte_size() const;
   // Extents of the physical dims, outermost first: NCHW16c of [1,40,7,7] is {1,3,7,7,16}.
   std::vector<int64_t> physical_dims() const;
-  // The same where dims vary; those in blocks do not.
+  // Extents of the physical dims where some vary; those in blocks do not.
   std::vector<IntExpr> physical_extents() const;
   // The element offset of logical `index` under the layout, at strides that follow dims that vary.
   IntExpr offset_of(const std::vector<IntExpr>& index) const;
@@ -90,7 +90,7 @@ struct Type {
 std::optional<int64_t> checked_num_elements(const std::vector<int64_t>& dims);
 // Row-major strides in elements.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims);
-// The same of extents that vary. One that may be 0 counts as 1 at least.
+// Row-major strides where extents vary. One that may be 0 counts as 1 at least.
 std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& extents);
 // An extent as a divisor or stride: a tensor without elements has no positions that could tell.
 inline IntExpr at_least_one(const IntExpr& extent) {

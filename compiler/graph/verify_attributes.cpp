@@ -6,7 +6,7 @@
 namespace firn {
 namespace {
 
-// In the order of Attribute's alternatives; named in ops.def.
+// Kinds in the order of Attribute's alternatives; ops.def names them.
 enum class AttributeKind : uint8_t {
   Integer,
   Number,

@@ -7,8 +7,9 @@
 
 namespace firn {
 
-// What is wrong with an instruction's attributes: one is missing, of another kind, or a word that the op does
-// not not know; or nothing. Attributes that ops.def does not list are free, but must print and read back.
+// The error in an instruction's attributes: one is missing, of another kind, or a word that the op does not
+// know. Nothing if they are right. Attributes that ops.def does not list are free, but must print and read
+// back.
 std::optional<std::string> check_attributes(const Instruction& instruction);
 
 } // namespace firn

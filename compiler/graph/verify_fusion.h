@@ -1,4 +1,4 @@
-// What fusions hold: part of the verifier.
+// The check of fusions' contents: part of the verifier.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -8,8 +8,8 @@
 
 namespace firn {
 
-// What is wrong with a fusion whose region is verified: its kind is unknown, or the region does not hold what
-// the kind promises (fusion_kinds.def); or nothing.
+// The error in a fusion whose region is verified: its kind is unknown, or the region does not hold what the
+// kind promises (fusion_kinds.def). Nothing if it is right.
 std::optional<std::string> check_fusion(const Instruction& fusion);
 
 } // namespace firn

@@ -69,7 +69,7 @@ Wrong check_broadcast(const Instruction& instruction) {
   return std::nullopt;
 }
 
-// The region says it.
+// A parameter's type is checked with its region.
 Wrong check_parameter(const Instruction&) {
   return std::nullopt;
 }
@@ -221,7 +221,7 @@ Wrong check_custom(const Instruction& instruction) {
 
 using Check = Wrong (*)(const Instruction&);
 
-// Null: the types are inferred.
+// The check of each op; null if its types are inferred.
 constexpr Check kChecks[] = {
 #define FIRN_infer(rule) nullptr
 #define FIRN_given(rule) check_##rule
@@ -241,7 +241,7 @@ std::optional<std::string> check_given_types(const Instruction& instruction) {
   Check check = kChecks[static_cast<size_t>(opcode)];
   if (!check) return std::nullopt;
   if (opcode == Opcode::Call || opcode == Opcode::Custom || opcode == Opcode::NonZero)
-    return check(instruction); // they count results
+    return check(instruction); // these checks count results themselves
   if (instruction.num_results() != 1) return "wrong result count";
   bool is_tensor = op_info(opcode).op_class != OpClass::Container && opcode != Opcode::Parameter;
   if (is_tensor && !instruction.type().is_tensor()) return "result is no tensor";

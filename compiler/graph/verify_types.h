@@ -7,9 +7,9 @@
 
 namespace firn {
 
-// What is wrong with the operand and result types of a constant, an op whose result types are given when it
-// is made (reshape, broadcast_in_dim, the dynamic and container ops, call, ...); or nothing. Other ops:
-// nothing.
+// The error in the operand and result types of a constant, or of an op whose result types are given when it
+// is made (reshape, broadcast_in_dim, the dynamic and container ops, call, ...). Nothing if they are right,
+// and for other ops.
 std::optional<std::string> check_given_types(const Instruction& instruction);
 
 } // namespace firn

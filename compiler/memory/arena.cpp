@@ -24,7 +24,7 @@ int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// What the program around a run finds by its place: tensors, and the counts of dims of outputs.
+// Whether the program around a run finds the buffer by its place: tensors, and the counts of outputs' dims.
 bool is_interface(const kernel::Buffer& buffer) {
   return buffer.space == Space::Input || buffer.space == Space::Output || buffer.space == Space::State ||
          buffer.extent_of >= 0;
@@ -128,7 +128,7 @@ bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
 class EqualConstants {
 public:
   int find_or_add(const kernel::Constant& constant) {
-    if (constant.source.bytes.empty()) return constant.buffer; // nobody knows them
+    if (constant.source.bytes.empty()) return constant.buffer; // unknown here
     std::vector<const kernel::Constant*>& alike = by_key_[key(constant)];
     for (const kernel::Constant* other : alike)
       if (are_equal(*other, constant)) return other->buffer;
@@ -138,7 +138,7 @@ public:
 
 private:
   using Key = std::tuple<size_t, int64_t, uint64_t>;
-  // Sizes, and a few bytes of all.
+  // A key of the sizes and a sample of the bytes.
   static Key key(const kernel::Constant& constant) {
     constexpr size_t kSamples = 64;
     std::span<const std::byte> bytes = constant.source.bytes;

@@ -10,20 +10,20 @@ struct ArenaOptions {
   // Inputs, outputs with their counted extents, and states come first and share their space with nothing, so
   // that further programs can have them at the same offsets.
   bool fixes_interface = false;
-  // Places them where this program, planned so, has them.
+  // A program planned with fixes_interface: its interface's offsets are used.
   const kernel::Program* interface_of = nullptr;
 };
 
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live
 // bytes), after merging what can be computed in place (in_place.h; this may redirect arguments). Inputs live
 // throughout the run, outputs from their first write to its end, states always. Buffers that no step touches
-// get no space, states apart. The buffers that are alive when most bytes are.
+// get no space, states apart. Returns the buffers that are alive when most bytes are.
 std::vector<int> plan_arena(kernel::Program& program, const ArenaOptions& options = {});
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
 // weight_bytes. Equal constants lie at one place, and the program keeps the first of them.
 void place_constants(kernel::Program& program);
-// The same for a program that reads the constants of another, `holder`, which have their places: equal ones
-// are those; others are added to the holder's, behind them. The bytes that were added.
+// Places the constants of a program that shares those of another, `holder`, which are placed already: equal
+// ones are shared; others are added to the holder's, behind them. Returns the bytes that were added.
 int64_t share_constants(kernel::Program& program, kernel::Program& holder);
 
 } // namespace firn::memory

@@ -44,8 +44,8 @@ kernel::Kernel& kernel_of(Program& program, const Step& step) {
   return *program.kernels[static_cast<size_t>(step.kernel)];
 }
 
-// Whether the step's kernel may write one argument over another, read, which begins `distance` bytes behind;
-// it promises so from now on.
+// Whether the step's kernel may write one argument over another, read, which begins `distance` bytes behind.
+// If so, the kernel promises it from then on (Kernel::in_place).
 bool promise_in_place(Program& program, const Step& step, int written, int read, int64_t distance) {
   kernel::Kernel& kernel = kernel_of(program, step);
   kernel::InPlace pair{written, read, may_overwrite(kernel, written, read, distance), distance};

@@ -1,4 +1,4 @@
-// What a model's activations and outputs are on the calibration data.
+// A model's activations and outputs on the calibration data.
 #pragma once
 
 #include "compiler/quantize/layer_choices.h"
@@ -40,7 +40,7 @@ public:
 private:
   Result run(const std::vector<Sample>& samples, const Executable::Take& take);
   std::vector<std::string> inputs_;  // activations that are inputs of the model
-  std::vector<std::string> outputs_; // of the model
+  std::vector<std::string> outputs_; // outputs of the model
   std::map<std::string, int> axes_;
   std::unique_ptr<Executable> executable_;
   std::vector<Statistics> parts_;

@@ -15,7 +15,7 @@ using Rules = std::map<std::string, RangeRule>; // by activation
 // The ranges of all activations by all rules, as samples tell them.
 class Ranges {
 public:
-  // An activation of which these samples have nothing is taken from `all`.
+  // Activations that these samples do not have are taken from `all`.
   Ranges(const LayerChoices& plan, const Statistics& samples, const Statistics& all, ActivationType type)
       : type_(type) {
     for (const auto& [name, planned] : plan.tensors) {
@@ -80,13 +80,13 @@ public:
       : trial_(trial), plan_(plan), calibration_(calibration), samples_(samples), exact_(exact) {
     for (size_t part = 0; part < calibration.parts(); ++part)
       ranges_.emplace_back(plan, calibration.without(part), calibration.all(), type);
-    // As many as tell rules apart, evenly from all.
+    // Enough samples to tell rules apart, taken evenly from all.
     constexpr size_t kMaxSamples = 32;
     const size_t count = std::min(samples.size(), kMaxSamples);
     for (size_t i = 0; i < count; ++i) taken_.push_back(i * samples.size() / count);
   }
 
-  // What layers are off where all before them is exact.
+  // The errors of layers when all before them is exact.
   Expected<std::vector<LocalError>> local_errors(const Rules& rules) {
     std::vector<LocalError> errors(plan_.layers.size());
     auto ignore = [](size_t, const Tensors&) { return Result(); };
@@ -94,7 +94,7 @@ public:
     return errors;
   }
 
-  // What the outputs are off where all layers are quantised.
+  // The error of the outputs when all layers are quantised.
   Expected<double> output_error(const Rules& rules) {
     OutputErrors errors;
     auto add = [&](size_t number, const Tensors& outputs) -> Result {
@@ -121,7 +121,7 @@ private:
   const Calibration& calibration_;
   const std::vector<Sample>& samples_;
   const std::vector<Tensors>& exact_;
-  std::vector<Ranges> ranges_; // without each part
+  std::vector<Ranges> ranges_; // by part: as the other parts tell them
   std::vector<size_t> taken_;
 };
 
@@ -192,7 +192,7 @@ Result choose_ranges(Trial& trial, LayerChoices& plan, const Calibration& calibr
   Contest contest(trial, plan, calibration, samples, exact, type);
   auto best = best_by_layer(contest, plan);
   if (!best) return best.error();
-  // The most careful first.
+  // The most careful rules come first.
   std::vector<Rules> candidates{same_rule(plan, RangeRule::HalfRoom), best->roomy,
                                 same_rule(plan, RangeRule::QuarterRoom), best->any};
   for (RangeRule rule :
@@ -204,7 +204,7 @@ Result choose_ranges(Trial& trial, LayerChoices& plan, const Calibration& calibr
     if (!error) return error.error();
     found.push_back(*error);
   }
-  // Of those that a few samples cannot tell from the best, the most careful one.
+  // Choose the most careful rules that these few samples cannot tell from the best.
   const double chance = 1 + 1 / static_cast<double>(samples.size());
   const double limit = chance * *std::min_element(found.begin(), found.end());
   size_t chosen = 0;
@@ -251,7 +251,7 @@ Result meet_budget(Trial& trial, LayerChoices& plan, const std::vector<Sample>& 
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return plan.layers[a].harm > plan.layers[b].harm; });
-  // What a layer is instead of narrow; asked for once it is taken out.
+  // The precision of a layer that is taken out; found when that happens first.
   std::vector<std::optional<Precision>> instead(count);
   auto take_out = [&](size_t how_many) -> Result {
     for (size_t i = 0; i < count; ++i) {
@@ -267,7 +267,7 @@ Result meet_budget(Trial& trial, LayerChoices& plan, const std::vector<Sample>& 
                         ? Expected<double>(INFINITY)
                         : harm_of(trial, plan, layer, Precision::Wide, samples, exact);
         if (!wide) return wide.error();
-        constexpr double kMax = 0.1; // of the harm, that 16-bit activations may leave
+        constexpr double kMax = 0.1; // share of the harm that 16-bit activations may leave
         if (*wide < kMax * plan.layers[layer].harm && *wide * static_cast<double>(count) < budget * budget)
           instead[layer] = Precision::Wide;
       }
@@ -275,7 +275,7 @@ Result meet_budget(Trial& trial, LayerChoices& plan, const std::vector<Sample>& 
     }
     return {};
   };
-  // The fewest that do.
+  // Find the fewest layers to take out.
   size_t min = 1, max = count;
   while (min < max) {
     size_t middle = (min + max) / 2;
@@ -287,7 +287,7 @@ Result meet_budget(Trial& trial, LayerChoices& plan, const std::vector<Sample>& 
   if (Result taken = take_out(max); !taken) return taken;
   error = measure(trial, plan, samples, exact);
   if (!error) return error.error();
-  // What 16-bit activations leave may add up; then those stay in floats as well.
+  // The errors of layers with 16-bit activations may add up; then these stay in floats as well.
   if (*error > budget)
     for (LayerChoice& planned : plan.layers)
       if (planned.precision == Precision::Wide) planned.precision = Precision::Float;

@@ -1,4 +1,4 @@
-// What the report says of the layers of a plan.
+// The report's entries for the layers of a plan.
 #pragma once
 
 #include "compiler/quantize/layer_choices.h"
@@ -7,7 +7,7 @@
 namespace firn::quantize {
 
 // Layers in the order of the graph; `left_out` are those that no plan has. `activations`: what was asked for.
-// `has_harm`: what each costs was measured.
+// `has_harm`: the harm of each was measured.
 std::vector<LayerReport> describe_layers(const Model& model, const LayerChoices& plan,
                                          const std::vector<Layer>& left_out, ActivationType activations,
                                          bool has_harm);

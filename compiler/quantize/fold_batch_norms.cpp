@@ -8,10 +8,10 @@ namespace firn::quantize {
 namespace {
 
 struct Affine {
-  std::vector<double> scale, shift; // of output channels
+  std::vector<double> scale, shift; // by output channel
 };
 
-// What the normalisation does to channels; nothing if a run decides it.
+// The scale and shift that the normalisation applies to channels; nothing if a run decides them.
 std::optional<Affine> affine_of(const Model& model, const wire::NodeProto& node) {
   if (!is_operator(node, "BatchNormalization") || node.input_size() != 5 ||
       int_attribute(node, "training_mode", 0) != 0)

@@ -1,4 +1,4 @@
-// Constants of constants, each node evaluated as a model of its own.
+// Folds nodes of constants alone, each evaluated as a model of its own.
 #include "compiler/quantize/normalise_model.h"
 
 #include "compiler/graph/evaluate.h"
@@ -9,7 +9,7 @@
 namespace firn::quantize {
 namespace {
 
-// What widens integers, is drawn, holds graphs, or gives no tensor.
+// Operators that widen integers, draw random numbers, hold graphs, or give no tensor.
 constexpr std::array kLeftAlone = {"DequantizeLinear",
                                    "QuantizeLinear",
                                    "RandomNormal",

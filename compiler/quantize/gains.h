@@ -5,10 +5,10 @@
 
 namespace firn::quantize {
 
-// What the cost model says of a run of the model with each of its plans, on the machine compiled for.
+// Predicts a run of the model under a plan by the cost model, on the machine compiled for.
 class Predictor {
 public:
-  // `path`: where models are written that are asked about.
+  // `path`: where the models to predict are written.
   Predictor(const Model& model, const Sample& sample, const Engine& engine, std::string path)
       : model_(model), sample_(sample), engine_(engine), path_(std::move(path)) {}
   Expected<double> cycles(const LayerChoices& plan) const;

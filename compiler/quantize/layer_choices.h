@@ -1,4 +1,4 @@
-// What the quantiser decides, layer by layer and tensor by tensor, and what it measured on the way.
+// The quantiser's choices, layer by layer and tensor by tensor, and its measurements on the way.
 #pragma once
 
 #include "compiler/quantize/layers.h"
@@ -10,10 +10,10 @@ namespace firn::quantize {
 struct LayerChoice {
   Layer layer;
   Precision precision = Precision::Narrow;
-  std::vector<std::string> activations; // names of what the layer's `activations` are
+  std::vector<std::string> activations; // names of the layer's `activations`
   std::optional<QuantizedWeight> weight;
-  std::vector<float> correction; // what is added to the bias, by output channel; empty: nothing
-  double local_error = 0;        // of its output where all before it is exact, relative
+  std::vector<float> correction; // addend to the bias, by output channel; empty: none
+  double local_error = 0;        // relative error of its output when all before it is exact
   std::optional<double> gain;    // predicted cycles of a run that it saves; none: nobody asked
   double harm = 0;               // squared relative error of the model's outputs where it alone is quantised
 };

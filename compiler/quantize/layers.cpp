@@ -1,6 +1,6 @@
-// Convolutions and products are layers; sums, products and pools are where they lie between layers, so that
-// what is stored between them is narrow. An operand that can be added or multiplied while the layer that
-// makes it still holds it in registers is not rounded before.
+// Convolutions and products with weights are layers. Sums, products of values and pools are layers too where
+// they lie between others, so that what is stored between them is narrow. An operand that can be added or
+// multiplied while the layer that makes it still holds it in registers is not rounded before.
 #include "compiler/quantize/layers.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ public:
     return std::nullopt;
   }
 
-  // Rows of a table that is worth it.
+  // A Gather of rows of a table, if it has enough elements to be worth quantising.
   std::optional<Layer> lookup(int number) const {
     const wire::NodeProto& node = nodes_[number];
     if (!is_operator(node, "Gather") || node.input_size() != 2 || int_attribute(node, "axis", 0) != 0)
@@ -161,7 +161,7 @@ private:
     return layer;
   }
 
-  // The value that elementwise functions of one operand and moves make this one of.
+  // The value that this one is made from by elementwise functions of one operand and moves.
   std::string root(std::string value) const {
     for (;;) {
       int made = model_.producer(value);

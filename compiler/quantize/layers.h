@@ -10,13 +10,13 @@ struct Layer {
   enum class Kind : uint8_t { Convolution, Product, Elementwise, Pool, Lookup };
   int node = -1;
   Kind kind = Kind::Product;
-  std::string name;             // of the node, for reports
-  std::vector<int> activations; // inputs that are quantised as the data say
+  std::string name;             // the node's name, for reports
+  std::vector<int> activations; // inputs quantised over the ranges that the data show
   int weight = -1;              // the input that is a constant factor; -1: none
-  int bias = -1;                // the input that is a constant sum; -1: none
-  int weight_axis = -1;         // of the outputs' channels in the weight; -1: one scale for all
-  int channel_axis = -1;        // of the outputs' channels in the output, may count from behind
-  int64_t channels = 0;         // of the outputs, where a bias can correct them; else 0
+  int bias = -1;                // the input that is a constant addend; -1: none
+  int weight_axis = -1;         // axis of the output channels in the weight; -1: one scale for all
+  int channel_axis = -1;        // axis of the output channels in the output, may count from behind
+  int64_t channels = 0;         // number of output channels if a bias can correct them; else 0
   std::string reason;           // why it stays in floats; empty: it does not, or that is not decided
 };
 

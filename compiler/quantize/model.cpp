@@ -227,7 +227,7 @@ Result Model::write(const std::string& path) const {
     return unsupported_error("the model would have " + std::to_string(constant_bytes()) +
                              " bytes of constants, one file holds 2 GiB");
   wire::ModelProto proto = *loaded_.proto;
-  constexpr int64_t kFirstVersionOfFreeInitializers = 7; // of the format with opset 13
+  constexpr int64_t kFirstVersionOfFreeInitializers = 7; // the format's version at opset 13
   proto.set_ir_version(std::max(proto.ir_version(), kFirstVersionOfFreeInitializers));
   std::set<std::string> used = used_names();
   for (const auto& [name, literal] : constants_)

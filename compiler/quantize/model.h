@@ -24,14 +24,14 @@ public:
 
   wire::GraphProto& graph() { return *loaded_.proto->mutable_graph(); }
   const wire::GraphProto& graph() const { return loaded_.proto->graph(); }
-  int opset() const; // of ai.onnx
+  int opset() const; // version of ai.onnx
   void set_opset(int version);
   void import_domain(const std::string& domain, int version); // unless it is imported
 
   // The constant of that name: an initializer that no run overrides. Null if there is none.
   LiteralRef constant(const std::string& name) const;
   void set_constant(const std::string& name, LiteralRef literal) { constants_[name] = std::move(literal); }
-  // Adds a constant under a fresh name that begins with `wish`; its name.
+  // Adds a constant under a fresh name that begins with `wish`, and returns the name.
   std::string add_constant(const std::string& wish, LiteralRef literal);
   std::string fresh_name(const std::string& wish);
 
@@ -41,14 +41,14 @@ public:
   int producer(const std::string& value) const;
   const std::vector<int>& readers(const std::string& value) const;
   bool is_output(const std::string& value) const { return outputs_.count(value) != 0; }
-  // Read by that one node alone, and no output of the graph.
+  // Whether that one node alone reads the value, and it is no output of the graph.
   bool is_only_for(const std::string& value, int node) const;
 
   // The node alone as a model in the wire format, over those of its operands that are constants.
   std::string encode_node(const wire::NodeProto& node) const;
   // Writes the model with all constants that something reads; inputs that are constants are inputs no more.
   Result write(const std::string& path) const;
-  // The bytes of those constants.
+  // The bytes of all constants that something reads.
   int64_t constant_bytes() const;
 
 private:
@@ -58,7 +58,7 @@ private:
   std::set<std::string> used_names() const;
   onnx::LoadedModel loaded_;
   std::map<std::string, LiteralRef> constants_;
-  std::set<std::string> names_; // of all values, so that fresh ones differ
+  std::set<std::string> names_; // names of all values, so that fresh ones differ
   std::map<std::string, int> producers_;
   std::map<std::string, std::vector<int>> readers_;
   std::set<std::string> outputs_;

@@ -1,4 +1,4 @@
-// What makes a model ready for quantisation without changing what it computes.
+// Rewrites that make a model ready for quantisation without changing what it computes.
 #pragma once
 
 #include "compiler/quantize/model.h"

@@ -1,4 +1,4 @@
-// What a user asks of the quantiser, the calibration data, and the engine that runs models on it.
+// The user's options for the quantiser, the calibration data, and the engine that runs models on it.
 #pragma once
 
 #include "compiler/graph/literal.h"
@@ -32,7 +32,7 @@ struct Options {
 struct Sample {
   std::string name; // the file or folder that it was read from
   std::map<std::string, LiteralRef> tensors;
-  std::map<std::string, int64_t> lengths; // of sequences
+  std::map<std::string, int64_t> lengths; // lengths of sequences
 };
 
 using Tensors = std::map<std::string, LiteralRef>; // by name
@@ -51,7 +51,7 @@ public:
   virtual ~Executable() = default;
   // Runs all, several at the same time; `take` is called for one after the other, in their order.
   virtual Result run(const std::vector<Run>& runs, const Take& take) = 0;
-  // What the cost model says that a run on this sample takes on the machine compiled for; nothing is run.
+  // The cycles of a run on this sample on the machine compiled for, by the cost model; nothing is run.
   virtual Expected<double> predicted_cycles(const Sample& sample) = 0;
 };
 

@@ -6,11 +6,11 @@
 
 namespace firn::quantize {
 
-// What a layer became, for the report.
+// A layer's outcome, for the report.
 struct LayerReport {
-  std::string name, op, rules;             // rules: of the ranges of its activations
+  std::string name, op, rules;             // rules: those for the ranges of its activations
   Precision precision = Precision::Narrow; // Wide also where 16-bit activations are what was asked for
-  double local_error = 0, harm = 0;        // relative; harm: of the outputs where it alone is quantised
+  double local_error = 0, harm = 0;        // relative errors; harm: of the outputs when it alone is quantised
   bool has_harm = false;
   std::optional<double> gain; // predicted cycles of a run that it saves, or would save, in 8 bits
   std::string reason;         // why it is not narrow
@@ -23,10 +23,10 @@ struct Report {
   double error = 0; // relative, of the worst output, on the calibration data
   std::string worst_output;
   std::vector<LayerReport> layers;
-  int64_t float_bytes = 0, quantized_bytes = 0;  // of constants
-  double float_cycles = 0, quantized_cycles = 0; // of a run, predicted
-  std::string machine;                           // that they are predicted for
-  bool size = false;                             // as of the options
+  int64_t float_bytes = 0, quantized_bytes = 0;  // bytes of constants
+  double float_cycles = 0, quantized_cycles = 0; // predicted for a run
+  std::string machine;                           // the machine that cycles are predicted for
+  bool size = false;                             // Options::size
   bool misses_budget() const { return budget && !(error <= *budget); }
   bool is_faster() const { return quantized_cycles < float_cycles; }
 };
@@ -38,7 +38,7 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
 
 std::string report_text(const Report& report);
 std::string report_html(const Report& report);
-// What to say of a budget that is missed, and of a model that is not faster.
+// Messages about a budget that is missed, and about a model that is not faster.
 std::string missed_budget_text(const Report& report);
 std::string not_faster_text(const Report& report);
 

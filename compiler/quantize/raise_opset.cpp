@@ -98,7 +98,7 @@ private:
     return {};
   }
 
-  // What it is when nothing is trained.
+  // Dropout is the identity when nothing is trained.
   Result dropout(wire::NodeProto& node) {
     for (int i = 1; i < node.output_size(); ++i)
       if (!model_.readers(node.output(i)).empty()) return refuse(node, "gives a mask that is read");
@@ -110,7 +110,8 @@ private:
     return {};
   }
 
-  // All axes from its own on as one are the same as the last axis only.
+  // Old softmaxes take all axes from their own on as one: the new meaning is the same for the last axis
+  // alone.
   Result softmax(wire::NodeProto& node) {
     auto rank = ranks_.find(node.input(0));
     int64_t axis = int_attribute(node, "axis", 1);

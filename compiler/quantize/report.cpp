@@ -42,7 +42,7 @@ std::string time_text(const Report& report) {
          report.machine;
 }
 
-// Of the predicted time of the model in floats, what a layer saves in 8 bits.
+// The time that a layer saves in 8 bits, as a share of the predicted time of the model in floats.
 std::string gain_text(const Report& report, const LayerReport& layer) {
   return layer.gain && report.float_cycles > 0 ? format("%+.1f %%", 100 * *layer.gain / report.float_cycles)
                                                : "-";

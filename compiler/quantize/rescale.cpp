@@ -1,4 +1,4 @@
-// What can take factors of channels, upwards and downwards, and how it does.
+// The nodes that can take factors of channels, upwards and downwards, and how each does.
 #include "compiler/quantize/rescale.h"
 
 #include "compiler/quantize/layers.h"

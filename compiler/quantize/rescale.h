@@ -10,8 +10,8 @@ namespace firn::quantize {
 // A value whose channels can be divided by factors.
 class Rescale {
 public:
-  // `axis` of channels: 1 of images of two dims, or -1 for the last. Nothing if a reader cannot multiply, or
-  // the value is no such image.
+  // `axis` of the channels: 1 for images of two dims, or -1 for the last. Nothing if a reader cannot
+  // multiply, or the value is no such image.
   static std::optional<Rescale> find(const Model& model, const std::string& value, int axis,
                                      const Channels& channels);
 
@@ -21,7 +21,7 @@ public:
   // channels.
   struct Reader {
     int node;
-    int axis; // of the input channels in the weight
+    int axis; // axis of the input channels in the weight
     int64_t groups = 1;
     bool transposed = false;
   };
@@ -58,7 +58,7 @@ private:
   void edit(Model& model, const Edit& edit, const std::vector<float>& factors,
             std::map<int, std::vector<wire::NodeProto>>& before) const;
 
-  const Model* model_; // that find() was given
+  const Model* model_; // the one that find() was given
   std::string value_;
   int64_t channels_;
   bool is_image_ = true; // channels stand before places

@@ -112,7 +112,7 @@ public:
   }
 
 private:
-  // What a few values reach says little of a channel; it is drawn to what channels reach together.
+  // The largest of a few values says little about a channel: it is drawn to the mean over all channels.
   void shrink(int64_t places) {
     constexpr double kFew = 256;
     double mean = 0, few = kFew / (kFew + static_cast<double>(places));
@@ -120,7 +120,7 @@ private:
     for (double& reach : reach_) reach = std::sqrt((1 - few) * reach * reach + few * mean);
   }
 
-  // Their geometric mean is 1; a channel that is nothing, or meets nothing, keeps what it is.
+  // Factors with a geometric mean of 1; a channel of zeros, or one that meets only zeros, gets 1.
   std::vector<double> factors(double a, double b) const {
     std::vector<double> list(reach_.size(), 1);
     double logarithms = 0;
@@ -159,7 +159,7 @@ private:
 
 int smooth_activations(Model& model, const std::vector<Layer>& layers, const Statistics& statistics) {
   std::set<std::string> seen;
-  std::vector<std::pair<std::string, int>> values; // and the axis of their channels
+  std::vector<std::pair<std::string, int>> values; // names and axes of channels
   for (const Layer& layer : layers)
     for (int number : layer.activations) {
       const std::string& name = operand(model, layer, number);

@@ -1,4 +1,4 @@
-// What the activations are on the calibration data: their bounds, their largest value by channel, a
+// Statistics of the activations on the calibration data: their bounds, their largest value by channel, a
 // histogram.
 #pragma once
 
@@ -13,19 +13,19 @@ namespace firn::quantize {
 
 struct Histogram {
   static constexpr int kBins = 2048;
-  double low = 0, high = 0;    // of the bins, 0 included
-  double min = 0, max = 0;     // of the values, 0 included
+  double low = 0, high = 0;    // bounds of the bins, 0 included
+  double min = 0, max = 0;     // bounds of the values, 0 included
   int64_t zeros = 0;           // values that are 0, which every quantisation keeps
-  std::vector<int64_t> counts; // of the others
+  std::vector<int64_t> counts; // by bin, values other than 0
   double center(int bin) const { return low + (high - low) * (bin + 0.5) / kBins; }
 };
 
-// What is known of each channel of a tensor.
+// The statistics of each channel of a tensor.
 struct Channels {
   std::vector<float> low, high;
-  std::vector<double> squares; // summed
-  int64_t places = 0;          // values of each
-  int64_t rank = 0;            // of the tensor
+  std::vector<double> squares; // sums of squares
+  int64_t places = 0;          // values in each channel
+  int64_t rank = 0;            // rank of the tensor
   int64_t size() const { return static_cast<int64_t>(low.size()); }
 };
 
@@ -34,7 +34,7 @@ public:
   // The axis of channels of each tensor, which may count from behind.
   explicit Statistics(std::map<std::string, int> tensors) : axes_(std::move(tensors)) {}
 
-  // What several know together; their bins are the same.
+  // Several statistics joined; their bins are the same.
   static Statistics merged(const std::vector<const Statistics*>& parts);
 
   // First all samples' bounds, then all samples' histograms, whose bins are those of `whole`, which knows
@@ -53,7 +53,7 @@ private:
   struct Bounds {
     float low = 0, high = 0;
     Channels channels;
-    bool varies = false; // the number of channels
+    bool varies = false; // the number of channels does
     void merge(const Bounds& other);
   };
   std::map<std::string, int> axes_;

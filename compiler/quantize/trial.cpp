@@ -86,7 +86,7 @@ std::string Trial::fake_quantized(Model& model, size_t layer, const std::string&
   return build.add("Mul", {build.add("Sub", {bounded, parts[1]}), parts[0]});
 }
 
-// Adds the correction and the outputs that LocalError has; the corrected value.
+// Adds the correction and the outputs that LocalError has. Returns the corrected value.
 std::string Trial::measured(Model& model, const LayerChoice& planned, size_t number,
                             const std::string& quantized, const std::string& exact,
                             std::vector<wire::NodeProto>& nodes) {

@@ -7,7 +7,7 @@
 
 namespace firn::quantize {
 
-// What a layer's output is off, where its input is what the run makes it.
+// The error of a layer's output, given the input that it has in the run.
 struct LocalError {
   // By output channel: means over the output of quantised less exact, and their squares, summed over runs.
   std::vector<double> means, squared_means;
@@ -26,7 +26,7 @@ public:
     const LayerChoices* plan;
     const Sample* sample;
   };
-  // `local` (of as many as there are layers) gets what the runs add.
+  // `local`, one for each layer, gets the errors of these runs added.
   Result run(const std::vector<Setting>& settings, const Executable::Take& take,
              std::vector<LocalError>* local = nullptr);
 

@@ -9,7 +9,7 @@ namespace firn::quantize {
 namespace {
 
 constexpr int kHighest = 127;
-constexpr float kMinScale = FLT_MIN * (1 << 24); // whose product with an activation's is a normal number
+constexpr float kMinScale = FLT_MIN * (1 << 24); // its product with an activation's scale is a normal number
 
 struct Channels {
   int64_t outer = 1, count = 1, inner = 1;
@@ -33,7 +33,7 @@ public:
   ChannelScale(std::span<const float> data, const Channels& by, int64_t channel)
       : data_(data), by_(by), channel_(channel) {}
 
-  // `least` bounds it from below: a channel of almost nothing needs no fine steps, and its bias has to fit.
+  // The best scale, at least `min`: a channel of tiny values needs no fine steps, and its bias has to fit.
   float best(float min) const {
     float largest = maximum();
     if (largest == 0) return min;

@@ -17,7 +17,7 @@ struct QuantizedWeight {
 std::string hindrance_of(const Literal& weight);
 // f32 weights; the scale of each channel is the one of least squared error.
 QuantizedWeight quantize_weight(const Literal& weight, int axis);
-// What the integers stand for, computed as DequantizeLinear does.
+// The weights that the integers stand for, computed as DequantizeLinear does.
 LiteralRef dequantize_weight(const QuantizedWeight& weight);
 
 } // namespace firn::quantize

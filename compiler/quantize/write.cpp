@@ -7,7 +7,7 @@
 namespace firn::quantize {
 namespace {
 
-constexpr int kFirstWideOpset = 21; // whose QuantizeLinear takes 16 bits
+constexpr int kFirstWideOpset = 21; // the first with 16 bits in QuantizeLinear
 constexpr char kContribDomain[] = "com.microsoft";
 
 class Writer {
@@ -48,8 +48,8 @@ private:
     wanted_[value].emplace(precision, plan_.grid_of(value, precision));
   }
 
-  // What is only moved into a quantised value is quantised before, on the same grid: the values are the same.
-  // An operand that others read stays as it is.
+  // Quantises the operands of nodes that only move values into a quantised output, on the output's grid: the
+  // values are the same. An operand that others read stays as it is.
   void share_with_moved() {
     for (int i = original_.graph().node_size(); i-- > 0;) {
       const wire::NodeProto& node = original_.graph().node(i);

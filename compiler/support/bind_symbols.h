@@ -17,7 +17,7 @@ using SymbolTable = std::unordered_map<const Symbol*, int64_t>;
 std::optional<int64_t> resolve(const IntExpr& expression, const SymbolTable& symbols);
 
 struct KnownExtent {
-  std::string label; // of what has it, for messages: "input 'x': dim 0"
+  std::string label; // names the extent in messages: "input 'x': dim 0"
   IntExpr expression;
   int64_t actual = 0;
 };

@@ -7,7 +7,7 @@ namespace firn {
 
 inline constexpr uint32_t kLastCharacter = 0x10ffff;
 
-// Ascending and apart.
+// The union of the ranges, ascending and apart.
 CharacterSet united(CharacterSet ranges);
 // The characters of one set that are not in another.
 CharacterSet without(const CharacterSet& set, const CharacterSet& taken);
@@ -17,7 +17,7 @@ inline bool contains(const CharacterSet& set, uint32_t character) {
   return false;
 }
 
-// Of 'd', 's' and 'w', and by names such as "alpha"; null if there is none.
+// The classes named 'd', 's' and 'w', and those with names such as "alpha"; null for other names.
 const CharacterSet* perl_class(char name);
 const CharacterSet* posix_class(std::string_view name);
 

@@ -23,7 +23,7 @@ enum class Fault { None = 0, Model = 1, Usage = 2, Unsupported = 3, Internal = 4
 struct Diagnostic {
   Fault fault = Fault::Model;
   std::string message;
-  std::vector<std::string> unknown_inputs = {}; // of the model: it compiles once their values are known
+  std::vector<std::string> unknown_inputs = {}; // the model compiles once their values are known
 };
 
 inline Diagnostic model_error(std::string message) {

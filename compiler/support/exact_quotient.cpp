@@ -9,7 +9,7 @@ namespace {
 // Products of what is left with quotients stay within 64 bits below these.
 constexpr int64_t kLargest = int64_t{1} << 40;
 constexpr int64_t kLargestQuotient = int64_t{1} << 20;
-constexpr int kMaxTerms = 8; // of a quotient
+constexpr int kMaxTerms = 8; // terms of a quotient
 
 bool is_large(int64_t value, int64_t limit) {
   return value > limit || value < -limit;

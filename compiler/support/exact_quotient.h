@@ -5,8 +5,8 @@
 
 namespace firn {
 
-// What `part`, which is never 0, is multiplied by to give `whole`: 4*batch*seq is 4*batch times seq. Nothing
-// where division term by term, as of polynomials, leaves a rest.
+// The quotient q with q * part = whole: seq for 4*batch*seq by 4*batch. `part` is never 0. Nothing if
+// division term by term, as of polynomials, leaves a rest.
 std::optional<IntExpr> exact_quotient(const IntExpr& whole, const IntExpr& part);
 
 } // namespace firn

@@ -64,7 +64,7 @@ public:
   // The symbol's coefficient when the expression is linear in it with a constant coefficient (0 when it does
   // not occur); nothing when it occurs in a product or inside an atom.
   std::optional<int64_t> linear_coefficient(const Symbol& symbol) const;
-  // The same with a coefficient that may mention other symbols, such as a stride that varies.
+  // Like linear_coefficient(), but the coefficient may mention other symbols, such as a stride that varies.
   std::optional<IntExpr> coefficient(const Symbol& symbol) const;
   bool mentions(const Symbol& symbol) const;
   // Every symbol that occurs, each once, in order of first occurrence.

@@ -76,8 +76,8 @@ bool has_products_of_both_signs(const IntExpr& expression) {
   return product && below && expression.terms().size() > 1;
 }
 
-// Intervals of an expression and of all that it is nested of. An atom's is kept: one that were worked out
-// anew wherever it is asked for would take twice as long with every level of nesting.
+// Intervals of an expression and of all that is nested in it. Those of atoms are kept: computed anew wherever
+// they are asked for, they would take twice as long with every level of nesting.
 class Intervals {
 public:
   Interval of(const IntExpr& expression) {
@@ -113,7 +113,7 @@ private:
   }
 
   // Bounds of a sum of products with terms of both signs, such as batch*width - batch: exact for products of
-  // factors that are nowhere negative, of which an interval for every term is not.
+  // factors that are nowhere negative, for which intervals of single terms are not.
   std::optional<Interval> of_expanded(const IntExpr& expression) {
     constexpr size_t max_terms = 16, max_atoms = 6;
     std::vector<AtomRef> atoms;
@@ -173,7 +173,8 @@ bool is_small(const IntExpr& expression) {
 
 int64_t lowest(const IntExpr& expression, int depth);
 
-// Of `rest` + factor * atom, with what the atom is made of in its place. -infinity: nothing is known.
+// A lower bound of rest + factor * atom, found by putting the atom's operands in its place. -infinity:
+// nothing is known.
 int64_t lowest_with(const IntExpr& rest, int64_t factor, const IntAtom& atom, int depth) {
   using Kind = IntAtom::Kind;
   if (std::abs(factor) > kSmallFactor || atom.kind == Kind::Symbol || !is_small(*atom.lhs) ||

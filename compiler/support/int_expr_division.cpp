@@ -145,14 +145,14 @@ std::optional<IntExpr> join(const IntExpr::Term& remainder, const IntExpr::Term&
   return floor_mod(*mod.lhs + extra * n, n * m) * c;
 }
 
-// Whether an atom of the term is a remainder whose divisor varies, or that has a factor that does.
+// Whether an atom of the term is a remainder whose divisor varies, or which is multiplied by other atoms.
 bool is_varying_mod(const IntExpr::Term& term, size_t atom) {
   return term.atoms[atom]->kind == IntAtom::Kind::Mod &&
          (term.atoms.size() > 1 || !term.atoms[atom]->rhs->is_constant());
 }
 
-// The same for such a remainder: the sum of f*(x mod n) and, for every term t of n, f*t*(x floordiv n) is
-// f*x. Takes the quotients from `terms`; the remainder stays, wherever it is then.
+// Joins a varying remainder with its quotients: the sum of f*(x mod n) and, for every term t of n,
+// f*t*(x floordiv n) is f*x. Takes the quotients from `terms`; the remainder stays, perhaps at another index.
 std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at, size_t atom) {
   const IntExpr::Term remainder = terms[at];
   const IntAtom& mod = *remainder.atoms[atom];
@@ -164,8 +164,9 @@ std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at
     return small;
   };
   if (std::abs(factor.coefficient) > INT32_MAX || !within(*mod.lhs) || !within(*mod.rhs)) return std::nullopt;
-  // What floor_div makes of them: it and floor_mod find the same whole parts, or neither does. Nothing that
-  // is tried here is brought into canonical form, which would try the same on all levels of nesting beneath.
+  // The quotient as floor_div makes it: it and floor_mod find the same whole parts, or neither does. Nothing
+  // that is tried here is brought into canonical form, which would try to join on all levels of nesting
+  // beneath.
   auto quotient =
       std::make_shared<const IntAtom>(IntAtom{IntAtom::Kind::FloorDiv, nullptr, mod.lhs, mod.rhs});
   std::vector<IntExpr::Term> left = terms, parts = mod.rhs->terms();
@@ -183,7 +184,7 @@ std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at
   return outside * *mod.lhs;
 }
 
-// Of the first of the term's remainders to which that applies. Takes the term as well.
+// Joins the first of the term's varying remainders whose quotients are there, and takes the term as well.
 std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at) {
   for (size_t atom = 0; atom < terms[at].atoms.size(); ++atom) {
     if (!is_varying_mod(terms[at], atom)) continue;

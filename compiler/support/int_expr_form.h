@@ -1,4 +1,4 @@
-// What the parts of the integer expressions' implementation share: order and bounds of canonical forms, and
+// Shared by the parts of the integer expressions' implementation: order and bounds of canonical forms, and
 // the rules that put quotients and remainders back together. Only int_expr*.cpp include it.
 #pragma once
 

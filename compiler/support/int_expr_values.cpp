@@ -1,4 +1,4 @@
-// The trial of all values: atoms are numbered so that each is worked out once for a value. Of one symbol with
+// The trial of all values: atoms are numbered so that each is worked out once for a value. If one symbol has
 // far more values than the expression takes to repeat itself, those at both ends say all.
 #include "compiler/support/int_expr_values.h"
 
@@ -22,7 +22,7 @@ class Program {
 public:
   explicit Program(const IntExpr& expression) { result_ = add(expression); }
 
-  // Nothing where a number is too large, or a divisor is none.
+  // Nothing where a number is too large, or a divisor not positive.
   std::optional<int64_t> run(const std::unordered_map<const Symbol*, int64_t>& symbols) {
     std::vector<int64_t> values;
     values.reserve(steps_.size());
@@ -122,7 +122,8 @@ std::optional<Repetition> repetition_of(const IntAtom& atom) {
   return Repetition{inner->period * times, growth};
 }
 
-// Of an expression of one symbol that is made of sums and of quotients and remainders by numbers.
+// The repetition of an expression of one symbol that is made of sums, and of quotients and remainders by
+// numbers. Nothing for other expressions.
 std::optional<Repetition> repetition_of(const IntExpr& expression) {
   Repetition sum;
   for (const IntExpr::Term& term : expression.terms()) {
@@ -138,7 +139,7 @@ std::optional<Repetition> repetition_of(const IntExpr& expression) {
   return sum;
 }
 
-// Over `count` values of the symbol from `first` on.
+// The range over `count` values of the symbol from `first` on.
 std::optional<ValueRange> range_from(const IntExpr& expression, const Symbol& symbol, int64_t first,
                                      int64_t count) {
   Program program(expression);
@@ -151,8 +152,9 @@ std::optional<ValueRange> range_from(const IntExpr& expression, const Symbol& sy
   return range;
 }
 
-// Of a symbol with more values than are tried: what repeats itself grows from period to period, or shrinks,
-// so that the first one and the last one hold the least value and the greatest.
+// The range where the symbol has too many values to try them all: an expression that repeats itself grows
+// from period to period, or shrinks, so that the first one and the last one hold the least value and the
+// greatest.
 std::optional<ValueRange> range_at_ends(const IntExpr& expression, const Symbol& symbol) {
   auto repetition = repetition_of(expression);
   if (!repetition || symbol.lower <= -int_form::kLimit) return std::nullopt;

@@ -1,5 +1,5 @@
-// What an integer expression shows when every value of its symbols is tried: where a symbol occurs more than
-// once, as in h - h floordiv 2, intervals of its parts leave more open than is.
+// The range of an integer expression, found by trying every value of its symbols: if a symbol occurs more
+// than once, as in h - h floordiv 2, interval arithmetic gives wider bounds than there are.
 #pragma once
 
 #include "compiler/support/int_expr.h"
@@ -11,13 +11,15 @@ struct ValueRange {
 };
 
 // The least and the greatest value, INT64_MAX where there is none. Nothing if the symbols have too many
-// values to try them all, unless it is one in quotients and remainders by numbers, or numbers grow too large.
+// values to try them all (one symbol in quotients and remainders by numbers may have any), or if numbers grow
+// too large.
 std::optional<ValueRange> range_of_values(const IntExpr& expression);
 
-// Bounds of an expression of which the sign counts: as its intervals show it, or else its values.
+// Bounds of an expression whose sign counts: by interval arithmetic if that shows the sign, else by its
+// values.
 ValueRange range_of_sign(const IntExpr& expression);
-// The larger one or the smaller one of two, which is one of them where the sign of their difference is seen:
-// for shapes. min and max are asked too often where kernels are made to try values.
+// max and min for shapes: one of the two operands if the sign of their difference is seen. Plain max and min
+// do not try values, because kernels ask them too often.
 IntExpr decided_max(const IntExpr& lhs, const IntExpr& rhs);
 IntExpr decided_min(const IntExpr& lhs, const IntExpr& rhs);
 

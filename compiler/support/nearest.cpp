@@ -31,11 +31,11 @@ size_t distance(std::string_view from, std::string_view to) {
   return last[to.size()];
 }
 
-constexpr size_t kLongest = 100; // what is longer was not mistyped
+constexpr size_t kLongest = 100; // longer words were not mistyped
 constexpr size_t kMinBeginning = 3;
 constexpr size_t kMaxWords = 3;
 
-// Nothing if they are not near.
+// The edits between a word and a candidate; nothing if they are not near.
 std::optional<size_t> edits_between(std::string_view word, std::string_view candidate) {
   if (word.size() >= kMinBeginning && candidate.starts_with(word)) return 0;
   if (candidate.size() > kLongest) return std::nullopt;

@@ -56,7 +56,7 @@ OutputSet::~OutputSet() {
 
 Result OutputSet::open_temporary(File& file) {
   SignalsHeld held;
-  constexpr int attempts = 8; // a name is taken by chance, or by someone who reads minds
+  constexpr int attempts = 8; // a random name is hardly ever taken
   for (int i = 0; i < attempts && file.descriptor < 0; ++i) {
     file.temporary = sibling(file.path);
     file.descriptor =

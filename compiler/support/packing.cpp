@@ -85,7 +85,7 @@ private:
   const PackedBox& box_;
   const std::byte* source_;
   std::byte* packed_;
-  size_t copied_dims_; // those of single elements, or of single sets of taps
+  size_t copied_dims_; // all dims, but for the points of a transform, which are written together
 };
 
 PackedBox copied_run(int64_t first, int64_t count, bool has_source) {

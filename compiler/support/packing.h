@@ -20,12 +20,12 @@
 
 namespace firn {
 
-// Row-major.
+// A row-major matrix.
 struct TransformMatrix {
   int rows = 0, columns = 0;
   std::vector<double> values;
   double at(int row, int column) const { return values[static_cast<size_t>(row * columns + column)]; }
-  // How many rows take something of a column.
+  // How many rows have a factor for a column.
   int rows_using(int column) const {
     int count = 0;
     for (int row = 0; row < rows; ++row) count += at(row, column) != 0;
@@ -48,8 +48,8 @@ struct PackedDim {
   bool operator==(const PackedDim&) const = default;
 };
 
-// Copies of elements; dims outermost first. The last dim's steps lie side by side in the packed constant, but
-// for transforms: there the last dim has the points, and the one before it is such a dim.
+// Copies of elements; dims outermost first. The last dim's steps lie side by side in the packed constant.
+// With a transform the last dim has the points, and the steps of the dim before it lie side by side.
 struct PackedBox {
   // The source has elements at steps s with first + sum of s[i] * strides[i] < end; elsewhere are zeros.
   struct Bound {
@@ -57,7 +57,7 @@ struct PackedBox {
     std::vector<int64_t> strides; // by dim, not negative
     bool operator==(const Bound&) const = default;
   };
-  int64_t packed = 0, source = 0; // of the first element
+  int64_t packed = 0, source = 0; // offsets of the first element
   std::vector<PackedDim> dims;
   std::vector<Bound> bounds; // kMaxBounds at most
   int item_dims = 0;         // leading dims whose steps may be packed by different threads

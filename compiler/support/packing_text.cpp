@@ -196,7 +196,8 @@ private:
                        [&](const PackedBox::Bound& bound) { return bound.strides[dim] > 0; });
   }
 
-  // By the bounded dims from `dim` on, beyond the box's first element; far below zero if nothing is read.
+  // The furthest distance from the box's first element that the bounded dims from `dim` on read at; far below
+  // zero if nothing is read.
   double furthest(const PackedBox& box, size_t dim, std::vector<int64_t>& at) {
     if (dim == box.dims.size()) {
       for (const PackedBox::Bound& bound : box.bounds) {

@@ -86,7 +86,7 @@ private:
     return all;
   }
 
-  // Behind "\Q". What repeats behind "\E" repeats the last character.
+  // Reads quoted text behind "\Q". A repetition behind "\E" repeats the last character.
   void quoted(Node& all) {
     bool ended = accept("\\E");
     while (more() && !ended) {
@@ -161,7 +161,7 @@ private:
     return literal(escaped_character());
   }
 
-  // Behind "(".
+  // Reads a group behind its "(".
   Part group(int depth) {
     Flags outer = flags_;
     if (accept("?P<") || accept("?<")) {
@@ -206,7 +206,7 @@ private:
   }
   Part literal(uint32_t character) { return set_node(folded({{character, character}})); }
 
-  // With the other case of its letters where case is ignored.
+  // The set, with the other case of its letters where case is ignored.
   CharacterSet folded(CharacterSet set) {
     if (!flags_.ignores_case) return set;
     CharacterSet both = set;
@@ -244,7 +244,7 @@ private:
     return value;
   }
 
-  // At "\", of what stands for one character.
+  // Reads an escape that stands for one character, at its "\".
   uint32_t escaped_character() {
     ++at_;
     if (!more()) return fail("'\\' at the end"), 0;
@@ -265,7 +265,7 @@ private:
     return next_character();
   }
 
-  // "\d" and its like; false and nothing read if it is none.
+  // Reads "\d" and its like; false and nothing read if there is none.
   bool class_escape(CharacterSet& set) {
     if (at_ + 1 >= text_.size() || text_[at_] != '\\') return false;
     char c = text_[at_ + 1];
@@ -276,7 +276,7 @@ private:
     return true;
   }
 
-  // Behind "[".
+  // Reads a set behind its "[".
   CharacterSet bracket() {
     bool negated = accept("^");
     CharacterSet set;
@@ -305,7 +305,7 @@ private:
 
   uint32_t bracket_character() { return text_[at_] == '\\' ? escaped_character() : next_character(); }
 
-  // At "[:".
+  // Reads a class such as "[:alpha:]", at its "[:".
   CharacterSet posix_class() {
     size_t end = text_.find(":]", at_);
     if (end == text_.npos) return fail("'[:' without an end"), CharacterSet{};

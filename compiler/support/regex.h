@@ -19,7 +19,7 @@ struct CharacterRange {
 };
 using CharacterSet = std::vector<CharacterRange>;
 
-// What holds between two characters, or before the first or behind the last one.
+// A condition on a place between two characters, before the first one or behind the last one.
 enum class Assertion : uint8_t { TextBegin, TextEnd, LineBegin, LineEnd, WordBoundary, NotWordBoundary };
 
 struct RegexStep {
@@ -40,15 +40,16 @@ struct Regex {
   int start = 0;
 };
 
-// Reads a pattern; a model's error, or unsupported, with the place and what is wrong there.
+// Reads a pattern. Errors name the place and what is wrong there; Fault::Model, or Fault::Unsupported for
+// syntax that Firn lacks.
 Expected<Regex> parse_regex(std::string_view pattern);
 
 // Whether the whole text matches. Text that is no UTF-8 matches nothing where it is not.
 bool matches(const Regex& regex, std::string_view text);
 
-// The same as a table: in state s byte b leads to state next[s * classes + class_of[b]]; it begins in state
-// 1, and state 0 leads nowhere else and accepts nothing. Behind the last byte accepts[s] says whether s
-// matches.
+// A regex as a table over bytes: in state s byte b leads to state next[s * classes + class_of[b]]. A match
+// begins in state 1; state 0 leads nowhere else and accepts nothing. Behind the last byte accepts[s] says
+// whether s matches.
 struct RegexTable {
   std::vector<uint8_t> class_of; // 256
   std::vector<uint16_t> next;
@@ -56,7 +57,7 @@ struct RegexTable {
   int classes = 0;
 };
 
-// Unsupported if it takes too many states.
+// Makes the table; a Fault::Unsupported error if it takes too many states.
 Expected<RegexTable> make_regex_table(const Regex& regex);
 
 } // namespace firn

@@ -48,7 +48,7 @@ void add_sequences(uint32_t first, uint32_t last, std::vector<ByteSequence>& seq
   sequences.push_back(std::move(sequence));
 }
 
-// What stands beside a place in the text, as far as assertions ask.
+// The neighbour of a place in the text, as far as assertions ask for it.
 enum class Beside : uint8_t { Nothing, Newline, Word, Other };
 
 Beside beside(int byte) {
@@ -232,7 +232,7 @@ private:
   }
 
   const Regex& regex_;
-  std::vector<std::vector<Edge>> edges_; // of places: the regex's steps, then those within characters
+  std::vector<std::vector<Edge>> edges_; // by place: the regex's steps, then places within characters
   std::map<std::pair<ByteSequence, int>, int> behind_;
   bool has_assertions_ = false;
   std::vector<int> samples_; // a byte of each class

@@ -35,7 +35,7 @@ Result flush_output() {
 void open_standard_descriptors() {
   for (int descriptor = 0; descriptor < 3; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is this one. Input of nothing, output that fails.
+    // open() takes the lowest free number, which is this one. Input is empty, and output fails.
     ::open("/dev/null", descriptor == 0 ? O_RDONLY : descriptor == 1 ? O_RDONLY : O_WRONLY);
   }
 }

@@ -24,7 +24,7 @@ public:
   // A word of letters, digits, '_', '.', '-' or '$' that starts with a letter, '_' or '$'; empty if none is
   // next.
   std::string_view word();
-  // As word(), but may start with a digit and holds any of `extra` too (for dims such as `3x3` or
+  // Like word(), but may start with a digit and holds any of `extra` too (for dims such as `3x3` or
   // `bf01_oi01->bf01`).
   std::string_view word_with(std::string_view extra);
   bool integer(int64_t& value);

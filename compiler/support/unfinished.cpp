@@ -66,7 +66,7 @@ void await_child(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
-// What the kernel writes of a folder's entry; readdir() would allocate.
+// A folder's entry as the kernel writes it; readdir() would allocate.
 struct FolderEntry {
   uint64_t inode;
   int64_t next;
@@ -126,7 +126,7 @@ int Unfinished::note_child(pid_t child) {
 }
 
 int Unfinished::note_group(pid_t leader) {
-  return note(Kind::Child, "", -leader); // as kill() and waitpid() call a group
+  return note(Kind::Child, "", -leader); // kill() and waitpid() name groups so
 }
 
 void Unfinished::forget(int number) {
@@ -157,7 +157,7 @@ void Unfinished::remove_all_on_signals() {
   ::sigaltstack(&stack, nullptr);
   for (int signal : kSignals) {
     struct sigaction before {};
-    // What the parent ignores (nohup) and what a sanitizer handles stays as it is.
+    // Signals that the parent ignores (nohup) or a sanitizer handles stay as they are.
     if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
     struct sigaction action {};
     action.sa_handler = clean_and_die;

@@ -1,6 +1,6 @@
-// What must not outlive this process: temporary files and folders, and children that work on them. Whoever
-// makes one notes it here and forgets it when it is done; a signal that ends the process, or a fault of Firn
-// itself, removes what is noted at that moment.
+// Things that must not outlive this process: temporary files and folders, and children that work on them.
+// Whoever makes one notes it here and forgets it when it is done; a signal that ends the process, or a fault
+// of Firn itself, removes what is noted at that moment.
 #pragma once
 
 #include <csignal>
@@ -20,7 +20,7 @@ public:
 
   // Ends children, then removes files and folders, the last noted first. Safe in a signal handler.
   static void remove_all();
-  // Nothing noted: for a child process, whose parent's things these are.
+  // Forgets all, in a child process: what is noted belongs to its parent.
   static void disown();
   // From now on remove_all() runs before a signal that nothing else handles ends the process.
   static void remove_all_on_signals();

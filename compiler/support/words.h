@@ -7,10 +7,10 @@
 
 namespace firn {
 
-// The parts between separators: one more than there are of these, so that nothing has one, which is empty.
+// The parts between separators: one more than there are separators, so that an empty list has one empty part.
 std::vector<std::string> split(std::string_view list, char separator);
 
-// Whether C takes it as a name, be it reserved.
+// Whether the text has the form of a C name; reserved words have it.
 bool is_c_identifier(std::string_view text);
 
 } // namespace firn

@@ -6,8 +6,8 @@
 
 namespace firn {
 
-// "ios14.0", what objects say of the oldest system that they run on where the triple names one of Apple's
-// without a version; else empty.
+// "ios14.0": the oldest system that objects run on, if the triple names one of Apple's without a version;
+// else empty.
 std::string assumed_version(std::string_view triple, std::string_view cpu);
 
 } // namespace firn

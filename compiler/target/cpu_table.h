@@ -12,15 +12,15 @@ namespace firn {
 struct CpuRow {
   std::string_view name; // LLVM's
   Arch arch;
-  std::string_view triple;    // what a bare -mcpu means on a host of another architecture
+  std::string_view triple;    // the one a bare -mcpu means on a host of another architecture
   int vector_bits;            // widest vector worth using; 0: scalar code only
-  int fma_latency, fma_pipes; // of such vectors
+  int fma_latency, fma_pipes; // for FMAs of such vectors
   int64_t l1_kib, l2_kib, l3_kib;
   double l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;
-  int memory_streams = 0; // as TargetInfo has it
-  bool slow_bf16_pairs =
-      false; // the instruction for pairs of bf16 takes longer than FMAs of what they widen to
-  double loads_per_cycle = 2; // of vectors
+  int memory_streams = 0; // see TargetInfo
+  // The instruction for pairs of bf16 takes longer than FMAs of the f32 that they widen to.
+  bool slow_bf16_pairs = false;
+  double loads_per_cycle = 2; // loads of vectors
 };
 std::span<const CpuRow> cpu_table();
 // The row of that name, or null.
@@ -43,8 +43,8 @@ std::span<const TellingFeature> telling_features();
 
 // Features worth naming in -mattr, by what they make faster or smaller.
 struct NamedFeatures {
-  std::string_view architecture;              // as triples begin
-  std::string_view triple;                    // one that has them
+  std::string_view architecture;              // the prefix of its triples
+  std::string_view triple;                    // one with these features
   std::span<const std::string_view> features; // "+a" or "-a"
 };
 std::span<const NamedFeatures> named_features();

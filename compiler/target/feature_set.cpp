@@ -62,7 +62,7 @@ std::span<const std::string_view> unchecked_features(Arch arch) {
   return {};
 }
 
-// What must be there for the architecture's code to work at all.
+// Features without which the architecture's code does not work at all.
 std::span<const std::string_view> base_of(Arch arch) {
   static constexpr std::string_view x86[] = {"64bit", "cmov", "cx8", "sse2"};
   static constexpr std::string_view riscv[] = {"m"};

@@ -37,13 +37,13 @@ MacFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
 }
 
 MacFacts narrow_dot4_facts(const TargetInfo& target) {
-  // Pairs of products, pairs of these by a factor of one, and the sum.
+  // Three instructions: pairs of products, pairs of these by a factor of one, and the sum.
   if (target.byte_pair_bits > 0) return {MacForm::Native, target.byte_pair_bits, 2.1, 1, 1, 1};
   return dot4_facts(target, Factor::U8, Factor::S8);
 }
 
 MacFacts i16_dot2_facts(const TargetInfo& target) {
-  // What sums four bytes sums two of i16, too (vpdpwssd).
+  // CPUs that sum four products of bytes in an instruction also sum two of i16 (vpdpwssd).
   if (target.arch == Arch::X86_64 && target.unlike_dot4_bits > 0)
     return {MacForm::Native, target.unlike_dot4_bits, 1, 1};
   // Other x86 adds by a second instruction, for which it has more pipes than for products.

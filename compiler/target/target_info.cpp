@@ -37,8 +37,8 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-// Every CPU that LLVM knows for the triple and that can run its code, and what comes near a name that is none
-// of them.
+// The error for an unknown CPU: it lists every CPU that LLVM knows for the triple and that can run its code,
+// and those with a similar name.
 Diagnostic unknown_cpu(const llvm::Target& target, const llvm::MCSubtargetInfo& plain,
                        const TargetInfo& machine) {
   std::vector<std::string> names{"native"};
@@ -82,8 +82,8 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   auto has = [&](const char* feature) { return features.has(feature); };
   bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
   machine.vector_bits = std::min(machine.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
-  // A pipe that multiplies vectors which this machine does not let it have is two of half their width, and so
-  // is one that loads them.
+  // A pipe for wider vectors than this machine has counts as two of half the width, for products and for
+  // loads.
   if (row && machine.vector_bits < row->vector_bits) {
     machine.fma_pipes = std::max(2, machine.fma_pipes);
     machine.loads_per_cycle = std::max(2.0, machine.loads_per_cycle);
@@ -101,7 +101,7 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   bool pairs = has("avx512bf16") && !(row && row->slow_bf16_pairs);
   machine.bf16_dot2_bits = pairs ? std::min(bits, wide ? 512 : 256) : 0;
   machine.bf16_rounding_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
-  // The runtime asks Linux for their registers (runtime/cpu_features.cpp).
+  // The runtime asks Linux for the tile registers (runtime/cpu_features.cpp).
   bool is_linux = llvm::Triple(machine.triple).isOSLinux();
   machine.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");
   machine.has_word_tables = wide && machine.vector_bits == 512;
@@ -165,7 +165,7 @@ void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
   machine.memory_streams = row->memory_streams;
 }
 
-// What -mcpu says, in LLVM's words.
+// The CPU and features that -mcpu names, in LLVM's words.
 struct CpuName {
   std::string cpu, features;
   bool is_arm_architecture = false;

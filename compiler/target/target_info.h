@@ -1,5 +1,5 @@
-// What the compiler knows about the machine it compiles for: one table of CPUs, and the facts derived from
-// it. Kernels are shaped by these numbers alone; code generation passes triple, cpu and features on to LLVM.
+// Facts about the machine that Firn compiles for, derived from one table of CPUs and LLVM's features. Kernels
+// are shaped by these numbers alone; code generation passes triple, cpu and features on to LLVM.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -13,14 +13,14 @@ namespace firn {
 
 enum class Arch : uint8_t { X86_64, AArch64, Arm, Other };
 
-// Of every CPU in the table, but for those with lines twice as long, which come in halves.
+// The cache line of every CPU in the table; a few have lines twice as long, which come in halves.
 inline constexpr int64_t kCacheLineBytes = 64;
-// How far ahead of a stream its lines are asked for: far enough to hide the latency of memory, and within
+// How far ahead of a stream its lines are prefetched: far enough to hide the latency of memory, and within
 // reach of a page.
 inline constexpr int64_t kPrefetchAheadBytes = 4096;
 // Cycles of handing tasks to threads that spin and waiting for the last of them: about two microseconds.
 inline constexpr double kSharedCallCycles = 6000;
-// Of running threads waiting for each other: about a microsecond, most of it for the slowest.
+// Cycles of a barrier between running threads: about a microsecond, most of it for the slowest.
 inline constexpr double kBarrierCycles = 3000;
 
 struct TargetInfo {
@@ -30,9 +30,9 @@ struct TargetInfo {
   Arch arch = Arch::X86_64;
   int pointer_bits = 64;
 
-  int vector_bits = 256; // of a vector in kernels: the widest profitable register; 0: scalar code only
-  // Registers that make such a vector: several where an object holds code for several CPUs, which share their
-  // layouts and so have vectors as long as the widest one's.
+  int vector_bits = 256; // bits of a vector in kernels: the widest profitable register; 0: scalar code only
+  // Registers that make a vector of vector_bits: several if an object holds code for several CPUs, which
+  // share their layouts and so have vectors as long as the widest one's.
   int vector_parts = 1;
   int vector_registers = 16; // architectural vector (or float) registers
   bool has_fma = true;       // fused multiply-add on f32 and f64
@@ -46,28 +46,28 @@ struct TargetInfo {
   double loads_per_cycle = 2;
   int integer_registers = 11; // general ones, beside those that addresses and counters take
 
-  // Instructions that multiply and add several steps of a reduction (product.h): bits of the widest register
+  // Instructions that multiply and add several steps of a reduction (mac.h): bits of the widest register
   // that each has, 0 for none.
   int unlike_dot4_bits = 0; // bytes of unlike sign (vpdpbusd, usdot)
   int like_dot4_bits = 0;   // bytes of like sign (sdot, udot)
   int dot2_bits = 0;        // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
   int byte_pair_bits = 0;   // bytes of unlike sign, two of whose products are summed in 16 bits (pmaddubsw)
-  int bf16_dot2_bits = 0;   // (vdpbf16ps, bfdot)
+  int bf16_dot2_bits = 0;   // pairs of bf16 (vdpbf16ps, bfdot)
   // Bits of the widest register of f32 that an instruction rounds to bf16, subnormal numbers to zeros
   // (vcvtneps2bf16); 0: there is none.
   int bf16_rounding_bits = 0;
-  bool has_tile_matrices = false; // of bytes and bf16 (AMX), on systems that grant them
+  bool has_tile_matrices = false; // tiles of bytes and bf16 (AMX), on systems that grant them
   bool has_word_tables = false;   // words looked up in registers, 16 to a table (vpermps)
   bool has_byte_tables = false;   // bytes looked up in registers, 128 to a table (vpermi2b)
-  // Vectors of words that become bytes together in fewer instructions than each by itself, of rows that lie
-  // beside each other (packs of 512 bits).
+  // How many vectors of words become bytes together in fewer instructions than each by itself, if their rows
+  // lie beside each other (packs of 512 bits).
   int narrowed_together = 1;
 
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
   double l1_bytes_per_cycle = 128, l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26,
          memory_bytes_per_cycle = 10;
-  // Streams as which one core reads fastest what comes from memory, when it asks for nothing ahead: several
-  // where prefetchers stop at the end of a page, and wait for the next one's start. 1: one is as fast as
+  // The number of streams that one core reads from memory fastest without software prefetch: several if
+  // hardware prefetchers stop at the end of a page and wait for the next one's start. 1: one is as fast as
   // several; 0: not measured.
   int memory_streams = 0;
 
@@ -75,7 +75,7 @@ struct TargetInfo {
   int channel_block() const { return vector_bits >= 128 ? vector_bits / 32 : 4; }
   // Lanes of a full vector of elements of that many bits (1 without vectors).
   int lanes(int element_bits) const { return vector_bits == 0 ? 1 : vector_bits / element_bits; }
-  // The same of one register: the lanes of code whose order of elements no layout decides.
+  // Bits and lanes of one register: for code whose order of elements no layout decides.
   int register_bits() const { return vector_bits / vector_parts; }
   int register_lanes(int element_bits) const { return vector_bits == 0 ? 1 : register_bits() / element_bits; }
 

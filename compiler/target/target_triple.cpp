@@ -25,8 +25,8 @@ bool is_generic(std::string_view cpu) {
   return cpu.empty() || cpu == "generic";
 }
 
-// What a triple without a version of ARM means: Debian's armhf, Android and Windows are ARMv7-A, Debian's
-// armel is ARMv5TE.
+// The version of ARM that a triple without one means: Debian's armhf, Android and Windows are ARMv7-A,
+// Debian's armel is ARMv5TE.
 llvm::ARM::ArchKind platform_arm(const llvm::Triple& triple) {
   bool v7 = has_hard_float_abi(triple) || triple.isAndroid() || triple.isOSWindows();
   return v7 ? llvm::ARM::ArchKind::ARMV7A : llvm::ARM::ArchKind::ARMV5TE;
@@ -87,7 +87,7 @@ Diagnostic no_triple(std::string_view triple, const std::string& word) {
                      "; triples are such as x86_64-unknown-linux-gnu or thumbv7em-none-eabihf");
 }
 
-// What keeps Firn from compiling for a triple that LLVM can parse, or nothing.
+// The reason why Firn cannot compile for a triple that LLVM can parse; empty if it can.
 std::string objection(const llvm::Triple& triple) {
   switch (triple.getArch()) {
   case llvm::Triple::x86: return "32-bit x86";
@@ -116,7 +116,7 @@ Arch arch_of(const llvm::Triple& triple) {
   return Arch::Other;
 }
 
-// What the names say by themselves.
+// The triple that the names give by themselves.
 static llvm::Triple named_triple(std::string_view triple, std::string_view cpu) {
   if (!triple.empty()) return llvm::Triple(llvm::Triple::normalize(std::string(triple)));
   llvm::Triple host(llvm::Triple::normalize(llvm::sys::getDefaultTargetTriple()));

@@ -19,8 +19,8 @@ Expected<llvm::Triple> choose_triple(std::string_view triple, std::string_view c
 
 // The CPU that the triple means when none is named, by LLVM's name.
 std::string default_cpu(const llvm::Triple& triple);
-// What has to be said to LLVM, as "+a,-b,", for its generic CPUs to be what the platform promises: VFPv3 with
-// 16 registers on armhf, the general-purpose extensions on RISC-V. Empty for CPUs that have a name.
+// Features, as "+a,-b,", that make LLVM's generic CPUs what the platform promises: VFPv3 with 16 registers on
+// armhf, the general-purpose extensions on RISC-V. Empty for CPUs that have a name.
 std::string platform_features(const llvm::Triple& triple, std::string_view cpu);
 
 } // namespace firn

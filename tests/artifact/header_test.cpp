@@ -33,7 +33,7 @@ ModelDescription golden_sample() {
   return model;
 }
 
-// Of varying_sample() each kind once: dims of multiples and of a list, and an extent that a run counts.
+// varying_sample() with each kind once: dims of multiples and of a list, and an extent that a run counts.
 ModelDescription golden_varying_sample() {
   ModelDescription model = varying_sample();
   model.dims.erase(model.dims.begin(), model.dims.begin() + 2);

@@ -50,7 +50,7 @@ TEST_CASE("the check agrees with the compiler's own on every feature it knows") 
 }
 
 #if defined(__linux__)
-// What Linux itself says of the registers of tiles: granted to the process (arch_prctl), or not known to it.
+// Linux itself says whether the process may use tile registers (arch_prctl), or does not know of them.
 TEST_CASE("the check of AMX asks Linux for its registers") {
   constexpr long get_permission = 0x1022;
   constexpr std::uint64_t all_of_amx = std::uint64_t{7} << 30, tile_data = std::uint64_t{1} << 18;

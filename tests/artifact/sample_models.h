@@ -13,7 +13,7 @@ ModelDescription everything_sample();
 ModelDescription bare_sample();
 // The digits sample with weights that have to be prepared.
 ModelDescription prepared_sample();
-// The same where the raw weights are those that run() reads.
+// The digits sample with raw weights that run() reads in place, unprepared.
 ModelDescription in_place_sample();
 // The bare sample compiled for a CPU feature that no CPU has.
 ModelDescription demanding_sample();

@@ -140,7 +140,7 @@ TEST_CASE("shape-like inputs that only a run knows are unsupported, by name") {
   for (const char* op : {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
                          "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
     expect(fed(op, {"fed"}), Fault::Unsupported, must);
-  // What is there bounds these.
+  // The shapes at hand bound the results of these.
   for (const char* op : {"Reshape", "Expand", "Split"}) CHECK(import_case(fed(op, {"fed"})).model);
   Case deeper = fed("Expand", {"fed"});
   deeper.fed = {value("fed", I64, {5})};

@@ -154,7 +154,7 @@ TEST_CASE("a loop has as many rows as it takes steps, not as it may take") {
 }
 
 TEST_CASE("sizes of a split end a run that does not fit, also where nothing reads their part") {
-  // Of n elements n - 3, 2 and 1, of which the second part is read.
+  // Splits n elements into n - 3, 2 and 1; only the second part is read.
   Model model;
   model.graph.inputs = {value("x", F32, {"n"})};
   model.graph.outputs = {value("y", F32, {2})};

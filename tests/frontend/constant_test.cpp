@@ -211,7 +211,7 @@ TEST_CASE("a tensor file reads back as it was written, in every dtype") {
   }
 }
 
-// What every kernel reads is the one number; the importer knows all of them, where they decide a shape.
+// Kernels read the one number; the importer knows all elements where they decide a shape.
 TEST_CASE("constants that a node repeats are stored once") {
   Model model;
   model.graph.inputs = {value("x", I64, {300})};

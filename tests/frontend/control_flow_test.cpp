@@ -113,7 +113,7 @@ TEST_CASE("what uses a value of two ranks is computed in both branches, until it
   check_ranks(model, [](bool c, bool) {
     return c ? std::vector<double>{11, 18} : std::vector<double>{9, 22};
   });
-  // What comes behind the reshape stands once, and what needs no branch before them.
+  // Nodes behind the reshape are not copied into branches, and those that need no branch come before the If.
   model.graph.nodes.insert(model.graph.nodes.begin() + 1, node("Exp", {"x"}, {"e"}));
   model.graph.nodes.push_back(node("Sqrt", {"y"}, {"root"}));
   model.graph.outputs = {Message().text(1, "root"), Message().text(1, "e")};
@@ -140,7 +140,7 @@ TEST_CASE("branches of branches of different ranks meet behind the outer one") {
     return c || d ? std::vector<double>{11, 18} : std::vector<double>{9, 22};
   };
   check_ranks(rank_model(kOneRank, {if_of_ranks("c", "z", inner.encode())}), wanted);
-  // The same where the outer condition is known.
+  // Branches also meet if the outer condition is known.
   Model model = rank_model(kOneRank, {if_of_ranks("no", "z", inner.encode())});
   model.graph.initializers.push_back(bool_scalar("no", false));
   check_ranks(model, [&](bool, bool d) { return wanted(false, d); });
@@ -186,7 +186,7 @@ TEST_CASE("a function gives a value of two ranks") {
   Model open = model_of("Same");
   open.graph.nodes = {node("Same", {"c", "x"}, {"y"}, {}, "local")};
   CHECK(contains(import_model(open).messages, "the branches give f32[1,2] and f32[2] as"));
-  // In the body of a loop, twice.
+  // Two Ifs stand in the body of a loop.
   Graph body;
   body.inputs = {value("i", I64, {}), value("go", Bool, {}), value("s", F32, {2})};
   body.nodes = {node("Same", {"c", "x"}, {"z"}, {}, "local"),
@@ -251,7 +251,7 @@ TEST_CASE("an If decides those on what its condition denies") {
     check_ranks(model_on(condition), [](bool c, bool) {
       return c ? std::vector<double>{1, -2, 10, 20} : std::vector<double>{-1, 2, 10, 20};
     });
-  // Of others it is not known whether they exclude each other: a run where they do not ends.
+  // `both` does not say whether z has the rank of the row: a run where the ranks differ ends.
   Imported imported = import_model(model_on("both"));
   INFO(imported.messages);
   REQUIRE(imported.model);
@@ -317,7 +317,7 @@ TEST_CASE("branches of many conditions that do not meet end within the bound of 
 }
 
 TEST_CASE("names that graphs within each other share stay apart in branches of different ranks") {
-  auto both = [](const Message& first, const Message& second) { // of f32 outputs z and v
+  auto both = [](const Message& first, const Message& second) { // with f32 outputs z and v
     Graph made;
     made.nodes = {first, second};
     made.outputs = {Message().text(1, "z"), Message().text(1, "v")};

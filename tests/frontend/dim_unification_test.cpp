@@ -23,7 +23,7 @@ Imported import_binary(const char* op, const std::vector<WireDim>& x, const std:
 } // namespace
 
 TEST_CASE("two counts that meet are equal, or the run ends") {
-  // As many elements of x as of m are not zero where each is taken by its own mask.
+  // Each mask takes as many elements of x as it has ones; the two counts meet in Add and in ScatterND.
   Model model;
   model.graph.inputs = {value("x", F32, {4}), value("m", Bool, {4}), value("n", Bool, {4})};
   model.graph.outputs = {value("sum", F32, {"k"}), value("put", F32, {4})};

@@ -131,7 +131,7 @@ TEST_CASE("zeros behind a signal, and signals that are cut") {
 TEST_CASE("short transforms are one product, long ones several") {
   CHECK(count(dft(64, 1, false, true).text(), "= dot ") == 1);
   CHECK(count(dft(1024, 1, false, true).text(), "= dot ") > 1);
-  // Of a prime two transforms of a power of two, each taken apart.
+  // A prime length takes two transforms of a power of two, each several products.
   CHECK(count(dft(2039, 2, false, false).text(), "= dot ") > 3);
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("nodes stand in any order") {
   Model model = relu_model({2});
   model.graph.nodes = {node("Relu", {"z"}, {"y"}), node("Exp", {"v"}, {"z"}), node("Neg", {"x"}, {"v"})};
   CHECK(numbers(run(import_model(model), {f32({2}, {0, 1})})[0])[0] == 1);
-  // Of those that can come next the first does, so that nodes in order stay where they are.
+  // The first of the nodes that can come next does, so that nodes in order stay where they are.
   model.graph.nodes = {
       node("Add", {"c", "b"}, {"y"}, {}, "", "last"), node("Exp", {"x"}, {"a"}, {}, "", "first"),
       node("Tanh", {"a"}, {"b"}, {}, "", "second"), node("Relu", {"x"}, {"c"}, {}, "", "third")};

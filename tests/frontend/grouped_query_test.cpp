@@ -16,7 +16,7 @@ namespace {
 using Doubles = std::vector<double>;
 
 // One key head of one feature for two query heads; the length of the mask is how many keys there are.
-// `sinks`: of each head, or none.
+// `sinks`: one for each head, or none.
 Imported import_growing(const onnx::ImportOptions& options, const std::vector<float>& sinks = {},
                         bool smooth = false) {
   Model model;
@@ -43,7 +43,7 @@ Imported import_growing(const onnx::ImportOptions& options, const std::vector<fl
 
 struct Run {
   int64_t steps, past;
-  std::vector<int64_t> lengths; // of each entry afterwards
+  std::vector<int64_t> lengths; // length of each entry after the run
 };
 
 LiteralRef counted_from(const std::vector<int64_t>& dims, double first) {
@@ -53,7 +53,7 @@ LiteralRef counted_from(const std::vector<int64_t>& dims, double first) {
   return literal;
 }
 
-// `sunk`: what sinks weigh beside keys of weight 1, of each head.
+// `sunk`: the weight of each head's sink beside keys of weight 1.
 void check(const Imported& imported, const Run& r, const Doubles& sunk = {0, 0}) {
   auto batch = static_cast<int64_t>(r.lengths.size()), total = r.past + r.steps;
   LiteralRef q = counted_from({batch, r.steps, 2}, 0),
@@ -76,7 +76,7 @@ void check(const Imported& imported, const Run& r, const Doubles& sunk = {0, 0})
       for (int64_t i = 0; i < seen; ++i) sum += entry[static_cast<size_t>(i)];
       for (double sink : sunk) y.push_back(sum / (static_cast<double>(seen) + sink));
     }
-    // What lies behind an entry's last step is nobody's.
+    // Values behind an entry's last step belong to no step: they are zeros.
     for (int64_t i = past + r.steps; batch > 1 && i < total; ++i) entry[static_cast<size_t>(i)] = 0;
     values.insert(values.end(), entry.begin(), entry.end());
   }

@@ -1,4 +1,4 @@
-// What the frontend's tests do with a model: import, verify, evaluate, or collect the messages.
+// Helpers of the frontend's tests: import a model, verify and evaluate it, or collect the messages.
 #pragma once
 
 #include "compiler/frontend/onnx/import.h"
@@ -9,9 +9,9 @@ namespace firn::test {
 struct Imported {
   std::unique_ptr<onnx::ImportedModel> model; // null after a failure
   std::string messages;                       // one per line
-  Fault fault = Fault::None;                  // of the first message
+  Fault fault = Fault::None;                  // fault of the first message
 
-  std::string text() const; // of the module; it is verified and must round-trip
+  std::string text() const; // text of the module, which is verified and must round-trip
 };
 
 Imported import_model(const Model& model, const onnx::ImportOptions& options = {});
@@ -19,7 +19,7 @@ Imported import_bytes(const std::string& bytes, const onnx::ImportOptions& optio
 
 // Results of @main.
 std::vector<LiteralRef> run(const Imported& imported, const std::vector<LiteralRef>& inputs);
-// Whether a run is refused by what it finds.
+// Whether a run on these inputs ends with an error.
 bool ends_early(const Imported& imported, const std::vector<LiteralRef>& inputs);
 std::vector<double> numbers(const LiteralRef& literal);
 LiteralRef f32(std::vector<int64_t> dims, const std::vector<double>& values);

@@ -5,7 +5,7 @@
 
 namespace firn::test {
 
-// Each dim with a name in [least, 9].
+// Options with each named dim in [min, 9].
 inline onnx::ImportOptions in_ranges(const std::vector<const char*>& names, int64_t min = 1) {
   onnx::ImportOptions options;
   for (const char* name : names) options.ranges[name] = {min, 9, 1, {}};

@@ -44,7 +44,7 @@ LiteralRef texts(const Texts& values) {
   return Literal::strings({static_cast<int64_t>(values.size())}, values);
 }
 
-// What a node makes of a map m of integers to `values`.
+// The result of a node on a map m from integers to `values`.
 LiteralRef of_map(const Message& made, int values, const std::vector<int64_t>& keys, const LiteralRef& held) {
   onnx::ImportOptions options;
   options.ranges["m_size"] = {0, 5};
@@ -139,7 +139,7 @@ TEST_CASE("stored maps are compared in the order of the keys that were got") {
   };
   CHECK(numbers(in_order({"b", "a"})[0]) == std::vector<double>{2, 1, 3, 4});
   CHECK(numbers(in_order({"a", "b"})[0]) == std::vector<double>{1, 2, 4, 3});
-  // Other keys differ as such.
+  // Stored keys that a run did not give stay as they are, so that the comparison shows them.
   CHECK(in_order({"a", "c"})[1]->string_values() == Texts{"a", "b"});
   auto apart = onnx::read_stored_outputs(file_of_maps(*folder, {"a", "b"}, {"b", "c"}), facts_of_maps());
   REQUIRE(!apart);

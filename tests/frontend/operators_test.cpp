@@ -108,7 +108,7 @@ void add_input(Graph& graph, const std::string& name, const std::string& text) {
 struct Sample {
   std::string op;
   Model model;
-  bool has_map = false; // as input i0
+  bool has_map = false; // whether input i0 is one
 };
 
 Sample parse_sample(const std::string& line) {

@@ -117,7 +117,7 @@ TEST_CASE("parameters that fit no dim of their factor are refused") {
     CHECK(imported.fault == Fault::Model);
     CHECK(contains(imported.messages, "wants one element"));
   }
-  // As many zero points as b has rows do not widen its one column.
+  // A zero point per row of b does not widen its one column.
   Case made = product(rows, columns, one, zero);
   made.values[5] = u8({2}, {0, 0});
   made.inputs[5] = value("bz", U8, {2});

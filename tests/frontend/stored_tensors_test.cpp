@@ -39,7 +39,7 @@ TEST_CASE("tensors without a name, or with those of others, come in the order of
   CHECK(matched({"x", "y"}, {"", ""}) == Numbers{0, 1});
   CHECK(matched({"x", "y"}, {"x", "x"}) == Numbers{0, 1});
   CHECK(matched({"x", "y"}, {"y", "elsewhere"}) == Numbers{0, 1});
-  // As many as need a value: those. More: the first of all.
+  // If there are as many tensors as inputs that need a value, these get them; if more, the first inputs do.
   CHECK(matched({"w=", "x", "v=", "y"}, {"", ""}) == Numbers{1, 3});
   CHECK(matched({"w=", "x", "v=", "y"}, {"", "", "", ""}) == Numbers{0, 1, 2, 3});
   CHECK(matched({"x", "w=", "v="}, {"", ""}) == Numbers{0, 1});

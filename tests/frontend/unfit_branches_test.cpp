@@ -19,7 +19,7 @@ Message rows_of(int64_t width, const std::string& y) {
   return graph.encode();
 }
 
-// Of one node more.
+// A branch of one node, which gives `y`.
 Message gives(const Message& made, const std::string& y) {
   Graph graph;
   graph.nodes = {made};
@@ -111,7 +111,7 @@ TEST_CASE("Ifs on one condition leave the branches out that go together") {
 }
 
 TEST_CASE("a branch whose value fits nothing behind its If is left out") {
-  // Of two ranks: one makes a product with w, the other none.
+  // The branches give two ranks: one makes a product with w, the other none.
   Message flat = gives(node("Reshape", {"x", "rank_one"}, {"e"}), "e");
   Message square = gives(node("Reshape", {"x", "rank_two"}, {"f"}), "f");
   Model model = rate_model({if_node("c", "v", square, flat), node("MatMul", {"v", "w"}, {"z"})});
@@ -167,13 +167,13 @@ TEST_CASE("errors of one branch say how to leave it out") {
   auto messages = [](const Message& other) {
     return import_model(rate_model({if_node("c", "z", rows_of(4, "a"), other)})).messages;
   };
-  // What Firn lacks, and what is wrong for all shapes, is refused.
+  // Operators that Firn lacks, and errors for all shapes, are refused.
   CHECK(contains(messages(gives(node("Unknown", {"x"}, {"b"}), "b")),
                  "it is in the else_branch of node 1 (If): leave that out with --const sr=16000"));
   CHECK(contains(messages(gives(node("Neg", {"nothing"}, {"b"}), "b")), "input 'nothing' is not defined"));
   CHECK(contains(messages(gives(node("Softmax", {"x"}, {"b"}, {attribute_text("axis", "x")}), "b")),
                  "attribute 'axis' is a string"));
-  // Where both are wrong, no flag helps.
+  // No flag helps if both branches are wrong.
   std::string both = import_model(rate_model({if_node("c", "z", rows_of(8, "a"), rows_of(2, "b"))})).messages;
   CHECK((contains(both, "f32[2,8]") && contains(both, "f32[8,2]") && !contains(both, "--const")));
 }

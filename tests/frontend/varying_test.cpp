@@ -215,7 +215,7 @@ TEST_CASE("sequences of the pieces of a dim that varies") {
   CHECK(ends_early(imported, {first(4), i64({2}, {3, 2})}));
   CHECK(ends_early(imported, {first(5), i64({2}, {3, 2})}));
 
-  // Of one size, which divides every extent.
+  // All pieces have one size, which divides every extent.
   model = model_of({node("SplitToSequence", {"x", "two"}, {"s"}, {attribute("axis", 0)}),
                     node("SequenceLength", {"s"}, {"a"}), at("s", "last", "b")},
                    {int_scalar("two", 2), int_scalar("last", -1)}, {"b"});

@@ -1,4 +1,4 @@
-// What the builder makes, and what it leaves out because it is already there.
+// The builder: which instructions it makes, and which it leaves out because they are already there.
 #include "compiler/graph/builder.h"
 
 #include "compiler/graph/verify.h"

@@ -1,4 +1,4 @@
-// What each kind of fusion must hold, broken once; and what the verifier accepts of each.
+// The verifier's rules for each kind of fusion, each broken once, and fusions of each kind that it accepts.
 #include "compiler/graph/fusion.h"
 #include "compiler/graph/verify.h"
 
@@ -7,7 +7,7 @@
 namespace firn {
 namespace {
 
-// One fusion of these kind, operands and region, alone in @main.
+// A fusion with this kind, operands and region, alone in @main.
 struct FusionText {
   std::string kind;     // with further attributes, if any
   std::string operands; // "%a: f32[2], %b: f32[3]": parameters of @main and of the region alike

@@ -232,7 +232,7 @@ TEST_CASE("equal constants lie at one place") {
   CHECK(offset(program, 2) == offset(program, 1));
   CHECK(offset(program, 3) != offset(program, 1));
   CHECK(program.weight_bytes == 192);
-  // Another program's lie where those are.
+  // Equal constants of another program lie where this one's do.
   Program further = make(false);
   std::swap(further.steps[0], further.steps[1]);
   CHECK(share_constants(further, program) == 0);
@@ -270,7 +270,7 @@ private:
     std::vector<Step> result;
     for (size_t i = 0; i < count; ++i) {
       size_t choice = depth < 2 ? pick(10) : 9;
-      std::vector<int> inner = known; // what branches and bodies write may be left unwritten
+      std::vector<int> inner = known; // a copy: writes in branches and bodies may not happen
       if (choice == 0) {
         int condition = any(known);
         std::vector<int> other = known;

@@ -23,8 +23,8 @@ kernel::Step if_step(int condition, std::vector<kernel::Step> then_steps,
 kernel::Step while_step(int condition, std::vector<kernel::Step> condition_steps,
                         std::vector<kernel::Step> body);
 
-// What every argument read holds, in the order of execution, when all buffers are apart; and in the planned
-// arena. Conditions are taken as the run's own counter says, so that both take the same way.
+// The contents of every argument read, in the order of execution: with all buffers apart, and in the planned
+// arena. The run's own counter decides conditions, so that both runs take the same way.
 std::vector<uint64_t> reads_apart(const kernel::Program& program);
 std::vector<uint64_t> reads_in_arena(const kernel::Program& program);
 

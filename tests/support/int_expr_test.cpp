@@ -187,7 +187,7 @@ TEST_CASE("the bounds of nested products take time in their number") {
   CHECK(nested.upper_bound() == INT64_MAX);
 }
 
-// To look for a remainder's quotient takes no look at those nested in it.
+// The search for a remainder's quotient does not look at quotients nested in it.
 TEST_CASE("nested remainders take time in their number") {
   IntExpr n = in("n", 2, 8), k = in("k", 0, 3), m = in("m", 1, 100), dividend = m, divisor = n;
   for (int level = 0; level < 40; ++level) {
@@ -249,7 +249,7 @@ TEST_CASE("all values of a symbol show what intervals leave open") {
   CHECK_FALSE(range_of_values(any - any + h * any));
   CHECK_FALSE(range_of_values(floor_div(h, w - 1))); // a divisor of 0
   CHECK_FALSE(range_of_values(h * h * h * h * h * h * h * h * h * h));
-  // Of many values, or no end of them, both ends say what all do.
+  // Both ends of a symbol's values show the range if there are many, or no end of them.
   auto long_one = range_of_values(ceil_div(far, 3) * 3 - far + floor_mod(far + 5, 4));
   REQUIRE(long_one);
   CHECK(long_one->low == 0);

@@ -1,4 +1,4 @@
-// What the parsers' cursor takes as a word, number or string, and where it says an error is.
+// The parsers' cursor: which text it takes as a word, number or string, and where it says an error is.
 #include "compiler/support/text_scanner.h"
 
 #include <catch2/catch.hpp>

@@ -13,8 +13,8 @@ using namespace firn;
 
 namespace {
 
-// Runs `work` in a child whose temporary files go to `folder`; the child then waits for a signal. The number
-// of the signal that ended it.
+// Runs `work` in a child whose temporary files go to `folder`; the child then waits for a signal. Returns
+// the number of the signal that ended it.
 int end_by(int signal, const std::string& folder, void (*work)(const std::string& folder)) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

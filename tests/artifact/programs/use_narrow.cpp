@@ -15,7 +15,7 @@ int main() {
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) model->y()(i, j) = static_cast<std::int8_t>(i * 3 + j - 5);
   EXPECT(model->run());
-  // Of the numbers between -6 and 6 those of one digit behind the first stay; 5 is a tie.
+  // f4e2m1 holds the integers from -6 to 6 but for 5, which is a tie.
   const float fours[] = {0, 1, 2, 3, 4, 4, 6, 6};
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 5; ++j) {
