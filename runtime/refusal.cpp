@@ -1,4 +1,4 @@
-// Which dim is refused, for which value, and what it wants: text in the caller's memory, as there may be no
+// Writes which dim is refused, its value and its condition, into the caller's memory, as there may be no
 // other.
 #include "firn/abi.h"
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-// Appends to a buffer, and counts what would be there if it were large enough.
+// Appends to a buffer, and counts the bytes that a large enough buffer would hold.
 class Text {
 public:
   Text(char* to, std::size_t size) noexcept : to_(to), size_(size) {}
@@ -18,7 +18,7 @@ public:
   Text& operator<<(std::ptrdiff_t value) noexcept {
     char digits[24];
     std::size_t count = 0;
-    // The smallest number has no counterpart above zero.
+    // Negation is unsigned, since the smallest number has no positive counterpart.
     std::size_t rest =
         value < 0 ? std::size_t{0} - static_cast<std::size_t>(value) : static_cast<std::size_t>(value);
     do digits[count++] = static_cast<char>('0' + rest % 10);

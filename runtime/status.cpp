@@ -25,7 +25,7 @@ namespace {
 #endif
 
 const char* missing_feature(int number) noexcept {
-  // No case: it would make the others' table as long.
+  // This is no case below: its number is so far from the others that the jump table would be longer.
   if (number == 0xfe) return "the object has no code for the CPU that was asked for";
   switch (number) {
     FIRN_FEATURE_MESSAGES

@@ -1,11 +1,11 @@
-// Strings: compared, looked up, matched and joined. Linked where a model does so.
+// Compares, looks up, matches and joins strings. Linked if the model does one of these.
 #include "firn/text.h"
 
 #include <cstring>
 
 namespace {
 
-// Less than, equal to or greater than 0, as std::memcmp's; of equal beginnings the shorter one is less.
+// Less than, equal to or greater than 0, like std::memcmp's result; a prefix is less than the whole.
 int order(const char* lhs, std::uint64_t lhs_size, const char* rhs, std::uint64_t rhs_size) noexcept {
   const std::uint64_t shared = lhs_size < rhs_size ? lhs_size : rhs_size;
   const int found = shared == 0 ? 0 : std::memcmp(lhs, rhs, static_cast<std::size_t>(shared));
@@ -43,7 +43,7 @@ void firn_rt2_text_find(const firn_text* x, const std::uint32_t* places, const c
                         const std::int64_t* positions, std::int64_t* out, std::size_t count,
                         std::size_t keys) FIRN_NOEXCEPT {
   for (std::size_t i = 0; i < count; ++i) {
-    std::size_t first = 0, last = keys; // of the keys that may be equal
+    std::size_t first = 0, last = keys; // the range of keys that may be equal
     out[i] = -1;
     while (first < last) {
       const std::size_t middle = first + (last - first) / 2;

@@ -1,4 +1,4 @@
-// Strings in upper and lower case. Linked where a model changes the case of strings.
+// Strings in upper and lower case. Linked if the model changes the case of strings.
 #include "firn/letter_case.h"
 #include "firn/text.h"
 

@@ -1,4 +1,4 @@
-// Numbers from strings and strings of numbers, exactly rounded by integers of many words. Linked where a
+// Reads numbers from strings and writes them, correctly rounded by integers of many words. Linked if the
 // model casts between the two.
 #include "firn/text.h"
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int kMostDigits = 800; // a number halfway between two doubles has at most 767
+constexpr int kMostDigits = 800; // a number halfway between two doubles has at most 767 digits
 
 // An integer of up to 6720 bits: 801 digits times 2^3900, or a mantissa times 10^340.
 class Integer {
@@ -27,7 +27,7 @@ public:
     if (carry != 0) words_[size_++] = static_cast<std::uint32_t>(carry);
   }
 
-  // Whether there is a remainder.
+  // Divides, and tells whether there is a remainder.
   bool divide(std::uint32_t divisor) noexcept {
     std::uint64_t rest = 0;
     for (int i = size_; i-- > 0;) {
@@ -39,7 +39,7 @@ public:
     return rest != 0;
   }
 
-  // Times 10^power, or divided by 10^-power. Whether there is a remainder.
+  // Multiplies by 10^power, or divides by 10^-power; tells whether there is a remainder.
   bool scale(int power) noexcept {
     bool rest = false;
     for (; power > 0; power -= power < 9 ? power : 9) multiply_add(power_of_ten(power), 0);
@@ -68,7 +68,7 @@ public:
       if (bit(i)) return true;
     return false;
   }
-  // The 64 bits from there on.
+  // The 64 bits from bit `number` on.
   std::uint64_t from(int number) const noexcept {
     std::uint64_t value = 0;
     for (int i = 0; i < 64; ++i) value |= static_cast<std::uint64_t>(bit(number + i)) << i;
@@ -86,7 +86,7 @@ private:
   std::uint32_t words_[210] = {};
 };
 
-// A number as it is written: 0.d1d2d3... * 10^point.
+// A number in decimal digits: 0.d1d2d3... * 10^point.
 struct Decimal {
   enum Kind { None, Finite, Infinite, NotANumber } kind;
   bool negative, is_cut; // is_cut: digits that are not zero follow
@@ -112,7 +112,7 @@ void add_digit(Decimal& number, char c) noexcept {
     number.is_cut |= c != '0';
 }
 
-// Digits with a point among them, of which there must be one; where they end, or null.
+// Reads digits and at most one point; returns their end, or null if there is no digit.
 const char* read_digits(const char* at, const char* end, Decimal& number) noexcept {
   constexpr int kFar = 1 << 20; // places beyond which a number is 0 or infinite
   bool any = false, behind = false;
@@ -158,14 +158,14 @@ void read_number(const firn_text& text, Decimal& number) noexcept {
   }
 }
 
-// What floats of so many bits hold.
+// A format of floats.
 struct Format {
   int digits, lowest; // bits of a mantissa; the power of two of the smallest number
   std::uint64_t infinity;
 };
 constexpr Format kSingle = {24, -149, 0x7f800000u}, kDouble = {53, -1074, 0x7ff0000000000000u};
 
-// The bits of the nearest number of the format without its sign, of two the even one.
+// The bits of the format's nearest number, without its sign; ties go to the even one.
 std::uint64_t nearest(const Decimal& number, const Format& format) noexcept {
   if (number.count == 0 || number.point < -330) return 0;
   if (number.point > 310) return format.infinity;
@@ -200,7 +200,7 @@ std::uint64_t nearest(const Decimal& number, const Format& format) noexcept {
   return bits < format.infinity ? bits : format.infinity;
 }
 
-// Rounded towards zero; false beyond 64 bits.
+// Rounds a number towards zero; false if it needs more than 64 bits.
 bool whole(const Decimal& number, std::uint64_t& value) noexcept {
   value = 0;
   if (number.count == 0) return true;
@@ -240,9 +240,9 @@ std::uint64_t leading_digits(std::uint64_t mantissa, int power, int places, int&
                              bool& is_below) noexcept {
   std::uint64_t limit = 1;
   for (int i = 0; i < places; ++i) limit *= 10;
-  exponent = (Integer(mantissa).bits() - 1 + power) * 1233 / 4096; // or one less or more
+  exponent = (Integer(mantissa).bits() - 1 + power) * 1233 / 4096; // may be off by one
   for (;;) {
-    // Twice the digits, so that the last bit says half.
+    // The value is twice the digits, so that its last bit is a half.
     Integer value(mantissa);
     bool rest = false;
     const int tens = places - 1 - exponent, twos = power + 1;
@@ -299,7 +299,7 @@ std::uint64_t shortest_digits(std::uint64_t bits, const Format& format, int& exp
   return digits;
 }
 
-// As numpy writes it: 0.1, 1.0, 1e-05, nan.
+// Writes a number like numpy: 0.1, 1.0, 1e-05, nan.
 int write_real(std::uint64_t bits, const Format& format, char* to) noexcept {
   const std::uint64_t sign = ((format.infinity >> (format.digits - 1)) + 1) << (format.digits - 1);
   int size = 0;
@@ -327,7 +327,7 @@ int write_real(std::uint64_t bits, const Format& format, char* to) noexcept {
   return size + write_integer(static_cast<std::uint64_t>(exponent), to + size);
 }
 
-// Whether there was room for another text.
+// Appends a text to the room; false if it does not fit.
 bool add_text(const char* bytes, int size, firn_text* out, firn_rt2_text_room* room, std::int32_t* status,
               std::size_t capacity) noexcept {
   const auto needed = static_cast<std::uint64_t>(size);

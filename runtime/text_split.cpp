@@ -1,11 +1,11 @@
-// Strings cut into pieces. Linked where a model does so.
+// Splits strings into pieces. Linked if the model splits strings.
 #include "firn/text.h"
 
 #include <cstring>
 
 namespace {
 
-// A text of which pieces are taken from the beginning.
+// Takes pieces of a text from its beginning.
 class Cutter {
 public:
   Cutter(firn_text text, const char* delimiter, std::size_t delimiter_size) noexcept
@@ -15,7 +15,7 @@ public:
   }
   bool more() const noexcept { return more_; }
 
-  // The next piece; with `whole` all that is left.
+  // The next piece; with `whole`, the rest of the text.
   firn_text next(bool whole) noexcept {
     const char* const stop = whole ? end_ : find();
     firn_text piece{};
@@ -32,7 +32,7 @@ private:
     while (at_ != end_ && firn::detail::is_blank(*at_)) ++at_;
     more_ = at_ != end_;
   }
-  // Where the next delimiter begins, or the end.
+  // The start of the next delimiter, or the end.
   const char* find() const noexcept {
     const char* at = at_;
     if (size_ == 0) {

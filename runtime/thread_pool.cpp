@@ -35,13 +35,13 @@ inline void pause_briefly() {
 #endif
 }
 
-// The pool whose thread this is, or that is lent by this thread at the moment.
+// The pool that this thread belongs to, or whose job it is sharing.
 thread_local const firn_rt2_thread_pool* current_pool = nullptr;
 
 } // namespace
 
 struct firn_rt2_thread_pool {
-  // On lines of their own: written at every task, and read by all while they wait.
+  // Each has a cache line of its own: it is written at every task, and read by all threads while they wait.
   alignas(64) std::atomic<std::uint64_t> job{0}; // number << 32 | next task
   alignas(64) std::atomic<std::size_t> finished{0};
   alignas(64) std::atomic<firn_task> task{nullptr};
@@ -62,7 +62,7 @@ struct firn_rt2_thread_pool {
       const firn_task function = task.load(std::memory_order_acquire);
       void* const argument = data.load(std::memory_order_acquire);
       if (index >= count.load(std::memory_order_acquire)) return;
-      // What was read belongs to this job if the word is still the same: it changes before they do.
+      // The values read belong to this job if the word has not changed: it is written before they are.
       if (!job.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       function(argument, index);
@@ -102,13 +102,14 @@ struct firn_rt2_thread_pool {
     for (std::size_t i = 0; i < tasks; ++i) function(argument, i);
   }
 
-  // All threads are free then, and each that takes a task keeps it until all others are taken if tasks wait
-  // for each other.
+  // Runs tasks that may wait for each other, which needs a thread for each. All threads are free if share()
+  // succeeds, and a thread with a waiting task takes no other.
   bool run_together(std::size_t tasks, firn_task function, void* argument) {
     return tasks <= workers + 1 && share(tasks, function, argument);
   }
 
-  // False if the pool is at work, or asked by a thread that is: no task has run.
+  // Shares the tasks among all threads. False, with no task run, if the pool is busy or the caller runs a
+  // task of a pool.
   bool share(std::size_t tasks, firn_task function, void* argument) {
     if (current_pool || busy.exchange(true, std::memory_order_acquire)) return false;
     current_pool = this;

@@ -21,7 +21,7 @@ bool is_arithmetic(Value value) {
   return is_float(dtype) || is_integer(dtype);
 }
 
-// Whose elements are all one real number; null: they are not.
+// The literal behind a value whose elements are all one real number; null: they are not.
 static const Literal* splat_literal(Value value) {
   if (!value.type().is_tensor()) return nullptr;
   while (value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Reshape) ||

@@ -14,20 +14,20 @@ inline Instruction* defined_by(Value value, Opcode opcode) {
 // The literal of a constant with bytes, else null.
 const Literal* constant_literal(Value value);
 // The value that all elements of a real-valued tensor have: splat constants, also behind broadcasts,
-// reshapes, transposes and copies. Nothing for integers that a double may not have.
+// reshapes, transposes and copies. Nothing for integers that a double may not hold.
 std::optional<double> splat_value(Value value);
-// The same number, whatever doubles have.
+// Whether all elements are that number; exact for integers that no double holds.
 bool is_splat_of(Value value, const Literal& number);
 inline bool is_splat_of(Value value, double wanted) {
   auto found = splat_value(value);
   return found && *found == wanted;
 }
-// Of a floating-point or integer type (not bool, string, complex), so that splat_value tells all about its
-// constants.
+// Whether the type is floating-point or integer (not bool, string, complex), so that splat_value tells all
+// about its constants.
 bool is_arithmetic(Value value);
-// Exactly one operand slot or region result names it.
+// Whether exactly one operand slot or region result names the value.
 bool has_one_use(Value value);
-// No element can be below zero (NaN may occur). Conservative.
+// Whether no element can be below zero (NaN may occur); conservative.
 bool is_non_negative(Value value);
 
 // Whether every value of `from` is a value of `to`.
@@ -51,24 +51,24 @@ std::optional<Opcode> plain_reducer(const Instruction& instruction);
 // A value that varies along at most one dim of the tensor it is combined with: broadcasts of one element or
 // of a vector, and constants.
 struct ChannelValue {
-  Value source;     // of rank 1, or a scalar
-  int64_t dim = -1; // of the tensor; -1: of a scalar
+  Value source;     // a vector or a scalar
+  int64_t dim = -1; // the tensor's dim that the vector runs along; -1: a scalar
 };
 std::optional<ChannelValue> channel_value(Value value, GraphBuilder& builder);
 
-// Moves data without arithmetic and costs no more than the copy: reshape, transpose, slice, broadcast, ...
+// Whether the op moves data without arithmetic and costs no more than the copy, such as reshape or slice.
 bool is_movement(Opcode opcode);
 
 // A gather of a table with an element for every byte: elementwise in its indices.
 inline constexpr int64_t kByteValues = 256;
 bool looks_up_bytes(const Instruction& instruction);
 
-// Tensors whose dims are numbers, or vary within bounds that symbols have.
+// Whether the type is a tensor whose dims are numbers, or vary within bounds that symbols have.
 bool has_bounds(const Type& type);
 // Elements of such a tensor where every dim is at its bound.
 int64_t max_elements(const Type& type);
 
-// Products that a dot adds for each element; `operand`: of whose dims they are counted.
+// Products that a dot adds for each element of its result, counted by the dims of `operand`.
 int64_t contracted_steps(const Instruction& dot, int operand);
 // Whether it is a dot with so few results for each of the free elements of its constant operand `weights`
 // that one tile has them all (plan::kFewRows).

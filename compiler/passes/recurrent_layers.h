@@ -8,7 +8,8 @@
 
 namespace firn {
 
-// Changes what a layer says, and tells whether it did; what it makes goes in front of the layer.
+// Changes the operands or attributes of a layer, and tells whether it did. New instructions go in front of
+// the layer.
 using RecurrentRule = std::function<bool(GraphBuilder& builder, RecurrentLayer& layer)>;
 
 // Applies the rule once to every lstm, gru and rnn. Tells whether anything changed.

@@ -29,22 +29,23 @@ bool rewrite_module(Module& module, const PassOptions& options, RewriteRule rule
 
 // Makes all users of the instruction's only result use `value`, and erases the instruction.
 void replace_instruction(Instruction& instruction, Value value);
-// In front of which instruction code stands that uses the value before all others do: the next one behind it,
-// past all parameters; null: the region's end.
+// The place for code that uses the value before all others do: in front of the next instruction behind the
+// value, past all parameters; null: the region's end.
 Instruction* behind(Value value);
-// The value in another type, for all that uses it: a conversion behind it, of a constant another constant.
+// The value in another type, for all its users: a conversion behind it, or another constant for a constant.
 Value convert_behind(Value value, DType dtype);
-// How many operands, the first ones, the result has elements of, if the op only moves these or takes their
-// maximum in windows: the padding value and what windows start from are among them, indices are not. 0: it
-// does something else.
+// The number of leading operands whose elements the result has, if the op only moves these or takes their
+// maximum in windows: padding values and start values of windows count, indices do not. 0: it does something
+// else.
 int moved_operands(const Instruction& instruction);
-// Such an op again over `of` in place of its first operands. Windows start from the least value of the type,
-// unless `of` says from what.
+// Repeats such an op over `of` in place of its first operands. Windows start from the least value of the type
+// unless `of` has a start value.
 Value moved(GraphBuilder& builder, const Instruction& movement, const std::vector<Value>& of);
-// Makes these users of the value read `converted` in its place, which holds the same numbers, through a
-// conversion back where they are none: then it is stored in that type alone.
+// Makes these users of the value read `converted`, which holds the same numbers. Users that are no
+// conversions read it through a conversion back, so that the value is stored in that type alone.
 void read_converted(Value value, Value converted, const std::vector<Instruction*>& users);
-// The same of all elementwise users of the value where it is computed.
+// Makes all elementwise users in the region that computes the value read `converted`, as read_converted()
+// does.
 void share_converted(Value value, Value converted);
 // Erases the instruction if nothing uses it, and then its operands for the same reason, and so on.
 void erase_if_dead(Instruction* instruction);

@@ -8,7 +8,7 @@
 // Greedy list scheduling: always the ready instruction that leaves the least memory alive, kept only if its
 // peak is below that of the given order.
 //
-// - Requires: fusions as lowering is to see them: their results are what takes memory.
+// - Requires: fusions as lowering is to see them: their results take the memory.
 // - Establishes: nothing that another pass needs.
 // - Breaks: nothing; passes that remove or replace instructions keep the order of the others.
 #include "compiler/graph/named_symbols.h"
@@ -27,7 +27,7 @@ constexpr size_t kMaxInstructions = 20000; // the greedy choice looks at all rea
 
 struct Node {
   Instruction* instruction;
-  int64_t bytes = 0;            // of the results that take memory
+  int64_t bytes = 0;            // bytes of the results that take memory
   std::vector<size_t> operands; // distinct nodes read, views followed to what they view
   std::vector<size_t> waits;    // distinct nodes that must come before
   size_t uses_left = 0;
@@ -110,7 +110,8 @@ std::vector<Node> build_nodes(Region& region) {
   return nodes;
 }
 
-// What reads a state stays before what makes its next value, which then can be computed in place.
+// Keeps the readers of a state before the instruction that makes its next value, which then can be computed
+// in place.
 void keep_state_readers_first(const Function& main, std::vector<Node>& nodes) {
   for (size_t i = 0; i < main.body().results().size(); ++i) {
     if (!main.updates_state(i)) continue;

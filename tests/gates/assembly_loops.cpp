@@ -13,8 +13,8 @@ bool starts_with(const std::string& text, const char* prefix) {
   return text.rfind(prefix, 0) == 0;
 }
 
-// An instruction, and whether the compiler's comment calls it a register's way to or from the stack. Arrays
-// on the stack are none: they are meant.
+// An instruction, and whether the compiler's comment calls it a spill or a reload. Accesses to arrays on the
+// stack are neither.
 struct Line {
   std::string text;
   bool vector = false, spills = false, reloads = false;
@@ -39,9 +39,9 @@ struct Line {
 struct VectorInstruction {
   std::string mnemonic, operands;
   size_t address = std::string::npos,
-         last = std::string::npos; // of '(' and of the comma before the destination
+         last = std::string::npos; // places of '(' and of the comma before the destination
 
-  // False for what is no vector instruction.
+  // Takes an instruction apart; false if it is no vector instruction.
   bool parse(const std::string& line) {
     size_t blank = line.find_first_of(" \t");
     if (blank == std::string::npos) return false;
@@ -57,7 +57,7 @@ struct VectorInstruction {
   }
   bool has_address() const { return address != std::string::npos; }
   bool reads() const { return has_address() && last != std::string::npos && last > address; }
-  // Without an instruction for both, a product and a sum of their own.
+  // CPUs without FMAs have an instruction for the product and one for the sum.
   bool is_fma() const { return starts_with(mnemonic, "vfmadd") || mnemonic == "mulps"; }
   bool is_sum() const { return starts_with(mnemonic, "vfmadd") || mnemonic == "addps"; }
   bool broadcasts_element() const {
@@ -101,7 +101,7 @@ void count_spills(AssemblyLoop& loop, const std::vector<Line>& lines) {
   }
 }
 
-// What follows `what` in a comment, up to a blank.
+// The text behind `what` in a comment, up to a blank.
 std::string word_behind(const std::string& comment, const char* what) {
   size_t at = comment.find(what);
   if (at == std::string::npos) return "";
@@ -159,7 +159,7 @@ private:
     return max;
   }
 
-  std::string name_, label_, loop_, parent_; // of the block at hand
+  std::string name_, label_, loop_, parent_; // the function; block, loop and parent loop of the current line
   std::vector<Blocks> loops_;
 };
 

@@ -112,7 +112,7 @@ GateKernel dot(int64_t m, int64_t n, int64_t k) {
   return {name, [=](int) { return dot_module(m, n, k); }, n};
 }
 
-// Of the one dot or convolution of a module.
+// The explanation of a module's only dot or convolution.
 const plan::Explanation* find_contraction(const std::vector<plan::Explanation>& explanations) {
   auto found = std::find_if(explanations.begin(), explanations.end(), [](const plan::Explanation& e) {
     return std::holds_alternative<plan::ContractionPlan>(e.chosen) ||

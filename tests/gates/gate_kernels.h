@@ -31,7 +31,7 @@ const std::vector<std::string>& gate_cpus();
 // The register tile that a kernel's plan promises.
 struct PromisedTile {
   int rows = 0, vectors = 0, accumulator_splits = 1;
-  int rest_vectors = 0; // of the last column group; 0: it is a full one
+  int rest_vectors = 0; // vectors of the last column group; 0: it is a full one
 };
 
 struct GateCode {

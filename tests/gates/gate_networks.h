@@ -1,4 +1,4 @@
-// Small networks that hold every kind of kernel: what the gates on spills walk, kernel by kernel.
+// Small networks that hold every kind of kernel. The gates on spills check them kernel by kernel.
 #pragma once
 
 #include "compiler/graph/module.h"

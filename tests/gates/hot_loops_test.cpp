@@ -15,7 +15,7 @@ using namespace firn::test;
 
 namespace {
 
-// Addresses advance by constants: what a loop of many FMAs needs beside them would take their pipes.
+// Addresses advance by constants: other scalar instructions in a loop of many FMAs would take their pipes.
 constexpr int kLongLoop = 40;
 constexpr double kScalarsPerFma = 0.13;
 
@@ -32,7 +32,7 @@ double loads_allowed(const AssemblyLoop& loop, const PromisedTile& tile) {
   return allowed;
 }
 
-// What is wrong with the hot loops of a kernel, one line each; empty if nothing is.
+// The faults of a kernel's hot loops, one line each; empty if there are none.
 std::string faults(const GateCode& code) {
   std::ostringstream text;
   bool full_tile = code.tile.rows == 0;
@@ -128,7 +128,7 @@ TEST_CASE("products of bytes, of i16 and of bf16 are one instruction, of sums in
     for (const char* cpu : c.cpus) {
       std::string w = c.rhs + "[256,96]", ones = "1";
       for (int i = 1; i < 256 * 96; ++i) ones += ", 1";
-      // Of some it has to be known that they fit.
+      // vpmaddubsw is used only if weights are known and sums of pairs fit i16.
       bool is_known = c.mnemonic == "vpmaddubsw";
       std::string text = "module @m { func @main(%x: " + c.lhs + "[48,256]" + (is_known ? "" : ", %w: " + w) +
                          ") -> (" + c.sums + "[48,96]) { " +
@@ -164,7 +164,7 @@ TEST_CASE("attention multiplies pairs of bf16 by sums in registers", "[gates]") 
       CHECK((products == 0 || loop.spills == 0));
       hot_loops += products >= 4 * 20; // four pairs of steps, and most of the registers
     }
-    CHECK(hot_loops == 2); // of scores, over depths, and of results, over keys
+    CHECK(hot_loops == 2); // one makes scores, over depths, and one makes results, over keys
   }
 }
 

@@ -1,4 +1,4 @@
-// Every loop of every kernel of the gate networks: no innermost loop takes a register's way over the stack.
+// Checks every loop of every kernel of the gate networks: innermost loops spill no registers.
 #include "tests/gates/assembly_loops.h"
 #include "tests/gates/gate_kernels.h"
 #include "tests/gates/gate_networks.h"
@@ -11,14 +11,14 @@ using namespace firn::test;
 
 namespace {
 
-// Sixteen registers: straight code of some steps of a reduction costs a few sums' ways over the stack, a loop
-// around every step costs more.
+// Whether the CPU has sixteen vector registers: unrolling some steps of a reduction spills a few sums there,
+// but a loop around every step costs more.
 bool has_few_registers(const std::string& cpu) {
   return cpu == "x86-64" || cpu == "x86-64-v3";
 }
 
-// Spills that the blocks of a loop may have: with 32 registers none; with 16 those of reductions in innermost
-// loops, and right around them, once per tile, what is there today.
+// Spills that the blocks of a loop may have: none with 32 registers. With 16 registers innermost loops may
+// spill in reductions, and the loops right around them, once per tile, as much as the table says.
 int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
   if (!has_few_registers(cpu)) return 0;
   if (loop.height == 0) return loop.broadcasts > 0 ? loop.fmas : 0;
@@ -28,7 +28,7 @@ int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
   };
   constexpr Allowance kAllowances[] = {
       {"convolution", 6}, // a line's mask or an address, beside sums that take all registers
-      {"depthwise", 14},  // taps that stay for all tiles, and of lines without neighbours the sums
+      {"depthwise", 14},  // taps that stay for all tiles, and sums of lines without neighbours
       {"dot", 10},        // up to four vectors of a long epilogue side by side
       {"softmax", 5},     // the rest of a row behind its vectors
   };
@@ -37,8 +37,8 @@ int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
   return 0;
 }
 
-// The loops of kernels that spill more than they may, one line each; empty if none does. Further out than
-// around innermost loops spills are rare enough.
+// The loops of kernels that spill more than they may, one line each; empty if none does. Loops further out
+// than those around innermost loops run too rarely for spills to matter.
 std::string spilling_loops(const std::string& assembly, const std::string& cpu) {
   std::ostringstream text;
   for (const AssemblyLoop& loop : loops_of(assembly)) {

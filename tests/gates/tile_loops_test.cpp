@@ -79,7 +79,7 @@ TEST_CASE("loops of tile matrices multiply, load and do little else", "[gates][t
 TEST_CASE("attention multiplies tiles by tiles for its scores and its values", "[gates][tiles]") {
   std::vector<TileLoop> loops = tile_loops(
       attention_text(2, 96, 128, ", plan = \"attention mac tile_matrix bf16 bf16 f32\""), "tdpbf16ps");
-  REQUIRE(loops.size() == 2); // of scores, over depths, and of results, over keys
+  REQUIRE(loops.size() == 2); // one makes scores, over depths, and one makes results, over keys
   for (const TileLoop& loop : loops) {
     CHECK(loop.products == 4);
     CHECK(loop.loads == 4);

@@ -1,5 +1,5 @@
-// The innermost loops over bytes of cores that multiply pairs in general registers: SMLAD, and little beside
-// the loads, what widens bytes, and the few addresses that the stack has to hold.
+// The innermost loops over bytes on cores that multiply pairs in general registers: SMLAD, and little beside
+// loads, instructions that widen bytes, and reloads of the few addresses that do not fit registers.
 #include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"
 
@@ -19,7 +19,7 @@ bool names(const std::string& line, const char* part) {
   return line.find(part) != std::string::npos;
 }
 
-// Loops without others in them that multiply pairs.
+// Innermost loops that multiply pairs.
 std::vector<WordLoop> word_loops(const std::string& text, const std::string& cpu) {
   std::vector<WordLoop> loops;
   WordLoop loop;
@@ -39,7 +39,7 @@ std::vector<WordLoop> word_loops(const std::string& text, const std::string& cpu
   return loops;
 }
 
-// Instructions for each product of two bytes, in the loop that has most of them.
+// Checks the number of instructions per product of two bytes, in the loop with the most products.
 void expect_dense(const std::string& text, double max) {
   for (const char* cpu : {"cortex-m4", "cortex-m7"}) {
     std::vector<WordLoop> loops = word_loops(text, cpu);

@@ -15,8 +15,8 @@ namespace {
 
 using namespace firn;
 
-constexpr double kTolerance = 1e-5;     // of the largest expected element: sums are reordered
-constexpr double kHalfTolerance = 5e-3; // f16 results: as written, each op on the way rounds to f16 too
+constexpr double kTolerance = 1e-5;     // relative to the largest expected element: sums are reordered
+constexpr double kHalfTolerance = 5e-3; // for f16: the imported module rounds each op to f16
 
 int fail(const std::string& folder, const std::string& message) {
   std::printf("%s: %s\n", folder.c_str(), message.c_str());

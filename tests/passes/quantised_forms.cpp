@@ -114,7 +114,7 @@ std::string attention(QuantisedModel& m) {
   return m.qdq(m.op("MatMul", {m.qdq(softmax), v}));
 }
 
-// Operators on the integers themselves. Their results go on as floats.
+// Operators on the integers themselves. Their results become floats.
 Build qlinear_conv(Dims filters, AttributeList attributes, bool per_channel) {
   return [=](QuantisedModel& m) {
     const auto [dtype, zero] = m.activations();
@@ -149,7 +149,7 @@ std::string qlinear_matmul(QuantisedModel& m) {
   return m.dequantise(m.op("QLinearMatMul", {x, scale, z, w, w_scale, w_zero, scale, z}));
 }
 
-// As dynamic quantisers write a layer: the scale of its input is computed.
+// A layer in the form of dynamic quantisers: the scale of its input is computed.
 std::string dynamic_matmul(QuantisedModel& m) {
   Names q = m.ops("DynamicQuantizeLinear", {m.input({17, 128})}, 3);
   std::string w = m.integers({128, 192}), w_zero = m.zero_points({}), scale = m.scales({192});
@@ -164,7 +164,7 @@ Build embedding(int64_t axis) {
   };
 }
 
-// Of both directions.
+// A recurrent layer of both directions.
 Build recurrent(const char* cell, int64_t gates, int64_t steps) {
   return [=](QuantisedModel& m) {
     const int64_t in = 96, hidden = 64;
@@ -290,7 +290,7 @@ const char* exception_of(const Case& c) {
     return "rows of bytes gain nothing where many share the weights";
   if (c.is("depthwise") && (c.has_zero_points() || c.weights.dtype == DType::U8))
     return "sums of windows take as long as products, whose numbers take more than a signed byte";
-  // What follows is held as floats and need not be.
+  // The weights of the cases below are held as floats, though they need not be.
   const bool has_zero_points_by_channel = c.weights.zero_points == ZeroPoints::Any &&
                                           c.weights.scale_per == Per::Channel && is_byte && !c.is_wide();
   if (has_zero_points_by_channel && c.is("ConvTranspose"))

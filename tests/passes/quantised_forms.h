@@ -1,4 +1,4 @@
-// The forms in which quantised models reach Firn: what the table of quantised_forms.cpp holds.
+// The forms in which quantised models reach Firn, listed in the table of quantised_forms.cpp.
 #pragma once
 
 #include "tests/passes/quantised_model.h"
@@ -9,7 +9,7 @@
 
 namespace firn::test {
 
-// What a form's products multiply: integers; floats by weights of a byte or less; or floats.
+// The factors of a form's products: integers; floats by weights of a byte or less; or floats.
 enum class Multiplies : uint8_t { Integers, NarrowWeights, Floats, Nothing };
 
 struct Form {
@@ -37,7 +37,7 @@ struct Case {
   std::string text() const;
 };
 
-// Why the case is not what its row says; null: it is. What is computed as it should not be stands here too.
+// The reason why the case is not as its row says; null: it is. Known faults of the compiler stand here too.
 const char* exception_of(const Case& of);
 // The bytes that a weight of 4 bits takes, relative to the file's; others: 1.
 double growth_of(const Case& of);

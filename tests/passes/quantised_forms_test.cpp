@@ -1,5 +1,5 @@
-// What models of each form multiply once all passes have run, and how large their weights are. Values say
-// nothing of that: weights that an object holds as floats give the same results.
+// Checks which dtypes models of each form multiply once all passes have run, and how large their weights are.
+// Results do not show that: weights that an object holds as floats give the same values.
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/recurrent_cells.h"
@@ -31,7 +31,7 @@ struct Contraction {
 };
 
 struct Outcome {
-  std::string failure; // why there is none
+  std::string failure; // message of the failed compilation; empty: it succeeded
   std::vector<Contraction> contractions;
   int64_t bytes = 0;
 };
@@ -99,7 +99,8 @@ Outcome compile(const std::string& model, const TargetInfo& target) {
   return outcome;
 }
 
-// What is wrong with the outcome; empty: nothing. Products of sums and zero points are beside the layer's.
+// The fault of the outcome; empty: none. Small products beside the layer's, of sums and zero points, may have
+// any factors.
 std::string wrong_products(const Outcome& outcome, Multiplies expected) {
   if (!outcome.failure.empty()) return outcome.failure;
   double max = 0;
@@ -110,7 +111,8 @@ std::string wrong_products(const Outcome& outcome, Multiplies expected) {
   return "";
 }
 
-// Beside scales stand what zero points add, per channel or block: themselves, sums of weights, their product.
+// The bytes that an object may hold. Zero points add, per channel or block, themselves, sums of weights, and
+// products of both to the scales.
 int64_t max_bytes(const QuantisedModel& model, const Case& of) {
   const int64_t weights = model.weight_bytes(), others = model.bytes() - weights;
   const bool adds = of.has_zero_points() || of.weights.scale_per == Per::Block;

@@ -11,18 +11,18 @@
 
 namespace firn::test {
 
-// What a layer's input is quantised to; F32: it is not.
+// The type that a layer's input is quantised to; F32: it is not quantised.
 struct Activations {
   DType dtype = DType::U8;
   int64_t zero_point = 0;
 };
 
-// What a scale, and a zero point if there is one, is of.
+// The part of a tensor that has one scale, and one zero point if there are any.
 enum class Per : uint8_t { Tensor, Channel, Block };
 
 inline constexpr int64_t kBlock = 32; // steps of the reduction
 
-// Middle: that of the type's numbers, as quantisers that call themselves symmetric give it.
+// Middle: the middle of the type's range, which quantisers that call themselves symmetric use.
 enum class ZeroPoints : uint8_t { None, Middle, Any };
 
 struct Weights {
@@ -54,24 +54,25 @@ public:
   std::string indices(const std::vector<int64_t>& values);
   std::string bias(int64_t count); // i32 through DequantizeLinear
 
-  // A value of the graph through QuantizeLinear alone, and through DequantizeLinear too; f32: itself.
+  // Each puts QuantizeLinear, DequantizeLinear or both behind a value; if activations are f32, returns the
+  // value.
   std::string quantise(const std::string& value);
   std::string dequantise(const std::string& value);
   std::string qdq(const std::string& value);
   // Weights through DequantizeLinear. Blocks lie along `steps`, a dim of the reduction.
   std::string weights(const Dims& dims, int64_t channels, int64_t steps = 1);
-  // The same from f32 through QuantizeLinear. The bytes are those of the integers.
+  // Weights of f32 through QuantizeLinear and DequantizeLinear, whose bytes are counted as integers.
   std::string float_weights(const Dims& dims, int64_t channels);
   // Weights as integers, and their scales and zero points: of the model's type, and as many as dims say.
   std::string integers(const Dims& dims);
   std::string scales(const Dims& dims);
   std::string zero_points(const Dims& dims);
-  // In bytes from 0 on, whatever the type: as MatMulNBits holds them.
+  // Weights in bytes from 0 on, whatever the type, in the form that MatMulNBits reads.
   std::string packed(const Dims& dims);
 
   std::string encode(const std::string& output);
-  int64_t bytes() const { return bytes_; } // of the constants as integers, their parameters and biases
-  int64_t weight_bytes() const { return weight_bytes_; } // of the integers alone
+  int64_t bytes() const { return bytes_; } // bytes of constants as integers, their parameters and biases
+  int64_t weight_bytes() const { return weight_bytes_; } // bytes of the integers alone
 
 private:
   std::string next() { return "v" + std::to_string(++values_); }

@@ -80,7 +80,8 @@ TEST_CASE("random numbers are the evaluator's bit for bit") {
   }
 }
 
-// Of 48 columns of 64 steps, integers times a power of two for each block: [64,48], or turned.
+// The weights have 48 columns of 64 steps, [64,48] or transposed, and are integers times a power of two for
+// each block.
 TEST_CASE("weights that the narrow type holds exactly") {
   for (bool is_turned : {false, true})
     for (auto [weights, max] :

@@ -91,7 +91,7 @@ private:
   std::vector<Failure> failures_;
 };
 
-// What a case consists of, a line per node.
+// Prints a case, a line per node.
 void print_case(const TestCase& test) {
   std::printf("  %s%s%s\n", test.flags().c_str(), test.setting.external ? ", external tensors" : "",
               test.setting.guard_before ? ", guarded before" : ", guarded after");

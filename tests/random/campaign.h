@@ -8,15 +8,15 @@
 namespace firn::test {
 
 struct CampaignOptions {
-  uint64_t first = 0, end = 300; // seeds
+  uint64_t first = 0, end = 300; // seeds, without `end`
   int jobs = 1;
-  int seconds = 120;        // that one graph may take
-  bool shrink = true;       // failing graphs, after the last seed
-  bool limits = false;      // say why graphs are refused whose dims vary
+  int seconds = 120;        // computing time that one graph may take
+  bool shrink = true;       // shrink failing graphs after the last seed
+  bool limits = false;      // print why graphs with varying dims are refused
   std::string write_folder; // failing graphs, shrunk, go to FOLDER/seed_N; "": they are not written
 };
 
-// Prints a line per failure and what it shrinks to, and the totals. The number of failures.
+// Prints a line per failure, the shrunk graph of each, and the totals; returns the number of failures.
 int run_campaign(const CampaignOptions& options);
 
 } // namespace firn::test

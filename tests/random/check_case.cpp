@@ -34,8 +34,8 @@ Literals arguments(const TestCase& test, const Module& module, size_t run) {
   return literals;
 }
 
-// What the error may be: equal bits, or a few times the error that rounding is known to make, but never less
-// than what functions computed by other means may differ by.
+// The error that is allowed: none, or a few times the error that rounding is known to make, but never less
+// than the difference between ways to compute a function.
 double tolerance(const TestValue& value) {
   switch (value.literal->dtype()) {
   case DType::F64: return value.error == 0 ? 0 : std::max(8 * value.error, 1e-12);
@@ -135,7 +135,7 @@ private:
   firn_executor executor_;
 };
 
-// However many threads share a run, and in whatever order they come by, the results are the same bits.
+// The results must have the same bits for any number of threads that share a run, and any order of tasks.
 Verdict check_shared_runs(driver::ObjectRunner& runner, GuardedHeap& memory, const Literals& inputs,
                           const Literals& want) {
   for (size_t concurrency : {0, 1, 2, 3, 5, 8}) {
@@ -154,14 +154,14 @@ struct Run {
   Literals inputs, want;
 };
 
-// A run that one input's elements may end. Whether they do is for the evaluator to say.
+// A run that one input's elements may end early, which the evaluator decides.
 struct EndingRun {
   std::string input;
   Literals inputs, want; // nothing is wanted of a run that ends
   bool ends = false;     // for certain: a number is beyond its bound
 };
 
-// One run after others, on arenas that hold different things before.
+// Checks one run on an object that has run before, with arenas of different contents.
 Verdict check_run(const TestCase& test, size_t number, const Run& run, driver::ObjectRunner& runner,
                   GuardedHeap& memory, const std::vector<std::string>& names) {
   runner.lend(nullptr);
@@ -187,7 +187,8 @@ std::string elements_text(const Literal& literal) {
   return text;
 }
 
-// With the status that is promised, or with results of the right dims; in both cases nothing else changes.
+// The run must end with the promised status, or give results of the right dims; in both cases it changes
+// nothing else.
 Verdict check_ending_run(const EndingRun& run, const std::string& given, driver::ObjectRunner& runner,
                          GuardedHeap& memory) {
   memory.fill_arena(std::byte{0x5a});
@@ -223,7 +224,8 @@ Verdict check_ending_runs(const TestCase& test, const std::vector<EndingRun>& ru
   return {};
 }
 
-// All runs on one object, the code for one CPU in it, the bounds of dims neither first nor last.
+// Checks all runs on one object, the code for one CPU in it. The run with dims at their bounds is neither
+// first nor last.
 Verdict check_variant(const TestCase& test, driver::Compilation& compilation, const std::vector<Run>& runs,
                       const std::vector<EndingRun>& ending, const Function& main) {
   GuardedHeap memory(test.setting.guard_before);
@@ -235,7 +237,7 @@ Verdict check_variant(const TestCase& test, driver::Compilation& compilation, co
   for (size_t i = 0; i < order.size(); ++i) {
     size_t number = order[i];
     Verdict verdict;
-    bool is_last = i + 1 == order.size(); // what ended early does not matter to it
+    bool is_last = i + 1 == order.size(); // runs that end early come right before it and must not change it
     if (is_last) verdict = check_ending_runs(test, ending, **runner, memory, main.parameter_names);
     if (verdict.passed())
       verdict = check_run(test, number, runs[number], **runner, memory, main.result_names);
@@ -248,8 +250,8 @@ Verdict check_variant(const TestCase& test, driver::Compilation& compilation, co
   return check_other_weights(test, compilation, **runner, memory);
 }
 
-// What the runs are to give, by the evaluator on the module. Node by node or as a whole, an import means the
-// same.
+// Evaluates the module for each run. The results must be those of its nodes, which were imported and
+// evaluated one by one.
 Verdict evaluate_runs(const TestCase& test, const Module& module, std::vector<Run>& runs) {
   const std::vector<std::string>& names = module.main().result_names;
   for (size_t run = 0; run < test.graph.runs.size(); ++run) {

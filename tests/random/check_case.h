@@ -12,7 +12,8 @@ struct Verdict {
   std::string kind; // "" if all is well; else one word: "wrong", "refused", "crash" ...
   std::string message;
   bool passed() const { return kind.empty(); }
-  // The importer takes more dims that vary than there are kernels for: a message says so, nothing is wrong.
+  // The importer takes more forms of varying dims than there are kernels for. A message about that is no
+  // failure.
   bool is_limit() const { return kind == "limit"; }
 };
 

@@ -150,8 +150,8 @@ LiteralRef disturbed(const LiteralRef& literal, double error, RandomSource& rand
   return result;
 }
 
-// Off by as much, but so that what nearly vanishes does, and what is nearly equal is: random differences
-// never make it so.
+// Disturbs by as much, but makes nearly vanishing values vanish and nearly equal ones equal, which random
+// differences never do.
 LiteralRef rounded(const LiteralRef& literal, double error) {
   auto result = std::make_shared<Literal>(literal->dtype(), literal->dims());
   double step = error * largest_of(*literal);
@@ -162,8 +162,8 @@ LiteralRef rounded(const LiteralRef& literal, double error) {
   return result;
 }
 
-// What rounds along a sum or product whose parts are results too: each by a share of the largest. An eighth
-// of it, as eight times an error is allowed.
+// The rounding along a sum or product whose partial results are results too: each rounds by a share of the
+// largest. Returns an eighth of it, since eight times the error is allowed.
 double error_along(const Literal& x, const Literal& axes) {
   int64_t axis = axes.get_int(0);
   double extent = static_cast<double>(
@@ -171,23 +171,24 @@ double error_along(const Literal& x, const Literal& axes) {
   return extent * unit_roundoff(x.dtype() == DType::F64 ? DType::F64 : DType::F32) / 8;
 }
 
-// What rounds in x/2 (1 + erf(x / sqrt(2))), a share of x/2, is a larger one of a result that vanishes far
-// below 0: the evaluator rounds the sum, kernels compute it to 1e-7 of 1. An eighth of it, as above.
+// The rounding in x/2 (1 + erf(x / sqrt(2))) is a share of x/2, but a larger share of a result that vanishes
+// far below 0: the evaluator rounds the sum, kernels compute it to 1e-7 of 1. Returns an eighth of it, as
+// above.
 double error_of_tail(DType dtype, double largest_x, const Literal& result) {
   double rounds = largest_x / 2 * 3 * unit_roundoff(dtype == DType::F64 ? DType::F64 : DType::F32);
   return rounds == 0 ? 0 : rounds / largest_of(result) / 8;
 }
 
-// States are sums of gates, which are up to 1 and rounded as such, however near they come to each other: a
-// larger share of a state that nearly vanishes. An eighth of it, as above.
+// States are sums of gates, which are up to 1 and rounded as such: the error is a larger share of a state
+// that nearly vanishes. Returns an eighth of it, as above.
 double error_of_gates(DType dtype, const Literal& result) {
   double rounds = 4 * unit_roundoff(dtype == DType::F64 ? DType::F64 : DType::F32);
   double largest = largest_of(result);
   return largest == 0 ? 0 : rounds / largest / 8;
 }
 
-// Sums of products round as what they pass through, however near to zero they end: as random numbers do, by
-// the root of their number. An eighth of it, as above.
+// Sums of products round by their partial sums, however near to zero they end. Random roundings add up to the
+// root of their number. Returns an eighth of it, as above.
 double error_of_products(const Literal& lhs, const Literal& rhs, const Literal& result) {
   double largest = largest_of(result);
   if (largest == 0 || result.dims().empty()) return 0;
@@ -197,7 +198,7 @@ double error_of_products(const Literal& lhs, const Literal& rhs, const Literal& 
   return rounds * largest_of(lhs) * largest_of(rhs) / largest / 8;
 }
 
-// What an operator rounds between the steps of its formula, which operands that are off do not show.
+// The rounding between the steps of an operator's formula, which disturbed operands do not show.
 double error_within(const Values& values, const TestNode& node, const Literal& result) {
   const std::vector<std::string> operands = node.operands();
   auto literal = [&](size_t i) -> const Literal& { return *values.at(operands[i]).literal; };

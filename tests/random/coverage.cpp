@@ -9,15 +9,15 @@
 namespace firn::test {
 namespace {
 
-// Graph ops that modules of the importer do not hold, or that have no one right answer.
+// Graph ops that imported modules do not hold, or that have more than one right answer.
 bool is_exempt(Opcode opcode) {
   switch (opcode) {
   case Opcode::Call: // functions are inlined
   case Opcode::Fusion:
   case Opcode::MultiplyAdd:
-  case Opcode::Copy:       // all three made by passes
-  case Opcode::RngUniform: // draws
-  case Opcode::Custom:     // a function of the program's
+  case Opcode::Copy:       // only passes make these three
+  case Opcode::RngUniform: // results are random
+  case Opcode::Custom:     // calls a function of the program
   // No operator of ONNX asks for them.
   case Opcode::Atan2:
   case Opcode::CountOnes:

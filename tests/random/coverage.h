@@ -6,7 +6,7 @@
 namespace firn::test {
 
 // Draws the graphs of the seeds without compiling them and prints how many hold each graph op and each ONNX
-// operator. False if a graph op is in none that random graphs can hold.
+// operator. False if a graph op that random graphs can hold is in none of them.
 bool report_coverage(uint64_t first, uint64_t end);
 
 } // namespace firn::test

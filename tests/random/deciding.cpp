@@ -8,13 +8,13 @@
 namespace firn::test {
 namespace {
 
-constexpr double kMaxRoom = 20000; // elements, where bounds are wider than they have to be
+constexpr double kMaxRoom = 20000; // elements that loose bounds may reserve
 
 int64_t length(const Numbers& numbers) {
   return static_cast<int64_t>(numbers.max.size());
 }
 
-// The part of one element.
+// The numbers of one element.
 Numbers element(const Numbers& numbers, size_t i) {
   Numbers one{{}, {numbers.max[i]}};
   for (const Dims& at : numbers.at) one.at.push_back({at[i]});
@@ -27,7 +27,7 @@ bool any_below_zero(const Numbers& numbers) {
   });
 }
 
-// An input that has, in each run, what `make` gives for the element that is to come out.
+// An input whose elements in each run are what `make` gives for the wanted numbers.
 std::string raw_input(Growth& g, DType dtype, const Numbers& numbers,
                       const std::function<int64_t(int64_t number, size_t run)>& make) {
   size_t run = 0;
@@ -56,7 +56,8 @@ std::vector<TestEnd> extremes(Growth& g, const std::string& input, const Numbers
   return ends;
 }
 
-// Of which no more is known than the most that is told; that of all elements where one number says it.
+// An operand of which only the bound is known: one number for each element, or one for all if theirs are
+// equal.
 Deciding bounded(Growth& g, std::string operand, const Numbers& numbers, bool derived) {
   Dims max = numbers.max;
   if (std::all_of(max.begin(), max.end(), [&](int64_t each) { return each == max[0]; }) &&
@@ -65,7 +66,7 @@ Deciding bounded(Growth& g, std::string operand, const Numbers& numbers, bool de
   return {operand, {{operand, max, derived && !g.random.chance(0.2)}}, {}};
 }
 
-// Clip(x, 0, most), perhaps without the lower end.
+// Clip(x, 0, max), perhaps without the lower end.
 Deciding clipped(Growth& g, Numbers numbers) {
   int64_t max = *std::max_element(numbers.max.begin(), numbers.max.end());
   bool has_min = g.random.chance(0.7);
@@ -85,7 +86,7 @@ Deciding clipped(Growth& g, Numbers numbers) {
   return result;
 }
 
-// x modulo one more than the most.
+// x modulo one more than the bound.
 Deciding remainder(Growth& g, Numbers numbers) {
   int64_t divisor = *std::max_element(numbers.max.begin(), numbers.max.end()) + 1;
   std::string raw = raw_input(g, DType::I64, numbers, [&](int64_t number, size_t) {
@@ -99,7 +100,7 @@ Deciding remainder(Growth& g, Numbers numbers) {
   return result;
 }
 
-// Bytes, which may be up to 255 as far as their type says: the most is told.
+// Bytes, whose type says no more than that they are at most 255: the bound has to be told.
 Deciding cast_bytes(Growth& g, const Numbers& numbers) {
   if (*std::max_element(numbers.max.begin(), numbers.max.end()) > 255) return deciding_input(g, numbers);
   std::string raw = raw_input(g, DType::U8, numbers, [](int64_t number, size_t) { return number; });
@@ -112,7 +113,7 @@ Deciding cast_bytes(Growth& g, const Numbers& numbers) {
   return result;
 }
 
-// Of each run as many true elements as the only number says.
+// A mask with as many true elements in each run as the only number says.
 std::string mask_of(Growth& g, const Numbers& numbers) {
   int64_t extent = numbers.max[0];
   while (!g.is_fixed(extent)) ++extent;
@@ -126,7 +127,7 @@ std::string mask_of(Growth& g, const Numbers& numbers) {
   });
 }
 
-// The number of true elements, summed or as what NonZero leaves.
+// The number of true elements, as a sum or as the size of NonZero's result.
 Deciding counted(Growth& g, const Numbers& numbers) {
   std::string mask = mask_of(g, numbers);
   if (g.random.chance(0.5)) {
@@ -234,7 +235,7 @@ Deciding draw_deciding(Growth& g, const Numbers& numbers) {
   if (!g.is_fixed(length(numbers))) return {}; // the operand would be longer or shorter in other runs
   if (numbers.max.size() == 1) return of_one(g, numbers);
   if (g.random.chance(0.4)) return joined(g, numbers);
-  // Where one number bounds all of them there is room for its power.
+  // If one number bounds all elements, the bound of the result is its power.
   double room = std::pow(static_cast<double>(*std::max_element(numbers.max.begin(), numbers.max.end())),
                          static_cast<double>(length(numbers)));
   if (any_below_zero(numbers) || room > kMaxRoom) return deciding_input(g, numbers);

@@ -1,12 +1,12 @@
-// Operands that decide extents: integers that a run computes from inputs, the most that each may be, and
-// elements of inputs with which they are more.
+// Operands that decide extents: integers that a run computes from inputs, their bounds, and elements of
+// inputs with which they exceed these.
 #pragma once
 
 #include "tests/random/growth.h"
 
 namespace firn::test {
 
-// What the elements of an operand are to be.
+// The elements that an operand is to have.
 struct Numbers {
   std::vector<Dims> at; // in each run; below 0 only where an operator gives that a meaning
   Dims max;             // by element
@@ -18,9 +18,9 @@ struct Deciding {
   std::vector<TestEnd> ends;
 };
 
-// An element between 0 and `most` for each run, not 0 in the first.
+// An element between 0 and `max` for each run, not 0 in the first.
 std::vector<int64_t> draw_numbers(Growth& g, int64_t max);
-// Elements drawn so.
+// Several elements, each drawn in the same way.
 Numbers draw_numbers(Growth& g, const Dims& max);
 // An operand computed in one of the ways in which exporters compute shapes, or an input. Its bound is derived
 // only where the compiler knows how.

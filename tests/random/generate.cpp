@@ -42,7 +42,7 @@ void draw_outputs(TestGraph& graph, const Growth& growth, RandomSource& random) 
       for (const auto& state : graph.states) wanted |= state.second == name;
       if (wanted) graph.outputs.push_back(name);
     }
-  // Of two symbols, inputs tell each.
+  // With two symbols, unused inputs stay: a run learns the symbols' values from inputs.
   if (graph.symbols.size() < 2)
     std::erase_if(graph.inputs, [&](const std::string& name) { return !growth.is_used(name); });
   std::erase_if(graph.constants, [&](const std::string& name) { return !growth.is_used(name); });
@@ -50,7 +50,7 @@ void draw_outputs(TestGraph& graph, const Growth& growth, RandomSource& random) 
 
 std::string only_cpu;
 
-// One object has CPUs of one kind, and no two whose code would be the same.
+// Draws CPUs for one object: all of one kind, and no two whose code would be the same.
 std::vector<std::string> draw_cpus(RandomSource& random) {
   std::vector<std::string> names;
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})

@@ -1,4 +1,4 @@
-// From a seed to a graph and to what it is compiled for.
+// Draws a graph from a seed, and the setting that it is compiled and run in.
 #pragma once
 
 #include "compiler/driver/compile.h"
@@ -15,19 +15,19 @@ struct Setting {
   driver::Weights weights = driver::Weights::Embed;
   bool no_winograd = false;
   bool check_indices = false;
-  int threads = 1;           // that the object shares every kernel among, at most
+  int threads = 1;           // the object shares every kernel among so many at most
   bool external = false;     // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false; // memory that must not be touched lies right before, not after, each block
   int specializations = -1;  // the run for whose dims, if any vary, the object has code of its own; -1: none
-  std::string to_string() const; // as flags of `firn verify`
+  std::string to_string() const; // flags of `firn verify`
 };
 
 struct TestCase {
   TestGraph graph;
   Setting setting;
-  // Of setting.hot, by dim; empty: there are none.
+  // The dims of the run setting.specializations, for which the object has code of its own; empty: none vary.
   std::map<std::string, int64_t> specializations() const;
-  std::string flags() const; // of `firn verify`
+  std::string flags() const; // flags of `firn verify` for graph and setting
   std::string refusal;       // why the importer or the evaluator refused a node that ought to be valid
 };
 
@@ -37,7 +37,7 @@ Setting draw_setting(uint64_t seed);
 
 // CPUs of the table that this machine can run, "native" among them, and kTileCpu if its vectors are.
 const std::vector<std::string>& runnable_cpus();
-// AMX, whose instructions are interpreted where there is none.
+// A CPU with AMX, whose instructions are interpreted on machines without it.
 inline constexpr const char* kTileCpu = "x86-64-v4+amx-tile+amx-int8+amx-bf16";
 // From here on all settings are for this one.
 void draw_only(const std::string& cpu);

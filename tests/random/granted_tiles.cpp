@@ -1,5 +1,5 @@
-// In place of the runtime's check of the CPU, whose answer is known: settings are drawn for CPUs whose code
-// runs here, tile instructions of which are interpreted if need be.
+// Stands in for the runtime's check of the CPU, which would refuse tiles: settings are drawn for CPUs whose
+// code runs here, and tile instructions are interpreted on machines without them.
 #include "include/firn/abi.h"
 #include "tests/codegen/tile_interpreter.h"
 

@@ -50,7 +50,7 @@ Names Growth::stay(TestNode node) {
   bool counted = graph_.counted;
   for (size_t run = 0; run < graph_.runs.size(); ++run) {
     NodeOutcome outcome = evaluate_node(graph_.runs[run], node, random);
-    // What is drawn suits the first run; others may have too little of something.
+    // Operands are drawn for the first run; other runs may have too few elements for the node.
     if (run == 0 && !outcome.refusal.empty() && refusal_.empty()) {
       refusal_ = node.op + "(";
       for (const std::string& name : node.operands()) refusal_ += literal(name).type().to_string() + " ";
@@ -211,7 +211,7 @@ DType Growth::draw_integer() {
 std::string Growth::find(const Predicate& accepts) {
   std::vector<std::string> choices;
   for (size_t i = 0; i < pool_.size(); ++i) {
-    // Of types that few operators take, motifs of their own know.
+    // Few operators take these types: they have motifs of their own.
     if (is_sub_byte(dtype(pool_[i])) || is_small_float(dtype(pool_[i]))) continue;
     if (!accepts(literal(pool_[i]))) continue;
     int weight = 1 + (i + 6 >= pool_.size() ? 3 : 0) + (is_used(pool_[i]) ? 0 : 3);

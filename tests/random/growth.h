@@ -1,7 +1,7 @@
 // Grows a graph node by node. Each node is evaluated when it is added, on the values that the graph has by
 // then, and stays only if a correct program must give the same result: rounding in other orders may change it
-// a little (TestValue::error), but not the side on which a comparison falls, nor may it vanish in what is
-// left of a difference, overflow, or become a NaN.
+// a little (TestValue::error), but not the outcome of a comparison, and the result may not cancel to nearly
+// nothing, overflow, or become a NaN.
 #pragma once
 
 #include "tests/random/random_source.h"
@@ -20,7 +20,7 @@ public:
       : random(random), graph_(graph), max_elements_(max_elements) {}
   RandomSource& random;
 
-  // --- What there is.
+  // --- The graph so far.
   size_t num_runs() const { return graph_.runs.size(); }
   const Literal& literal(const std::string& name, size_t run = 0) const { return graph_.literal(name, run); }
   const Dims& dims(const std::string& name) const { return literal(name).dims(); }
@@ -28,17 +28,17 @@ public:
   int64_t rank(const std::string& name) const { return static_cast<int64_t>(dims(name).size()); }
   bool is_constant(const std::string& name) const;
 
-  // --- What is added. Names are empty after a node that could not stay; nodes with an empty operand that is
-  // not meant to be left out (kAbsent) fail too, so that a chain of them is checked once, at its end.
+  // --- Additions. Names are empty after a node that could not stay. Nodes with an empty operand fail too,
+  // unless it is left out on purpose (kAbsent), so that a chain of them is checked once, at its end.
   static constexpr const char* kAbsent = "-";
   std::string add(const std::string& op, const Names& inputs, const std::vector<Message>& attributes = {});
   Names add_many(const std::string& op, const Names& inputs, int outputs,
                  const std::vector<Message>& attributes = {});
-  // A node of which operands decide extents, within bounds; a bound of "" is that of its first output.
+  // A node whose operands decide extents, within bounds; a bound named "" is that of its first output.
   Names add_bounded(const std::string& op, const Names& inputs, int outputs,
                     const std::vector<Message>& attributes, std::vector<TestBound> bounds,
                     std::vector<TestEnd> ends);
-  // Several nodes, where what lies between them is no tensor; `op` is their name here.
+  // Several nodes that pass each other values that are no tensors; `op` is the name of the group.
   Names add_group(const std::string& op, const Names& inputs, const Names& outputs,
                   const std::vector<Message>& group);
   // A node with regions that read `captures` besides its inputs.
@@ -47,10 +47,10 @@ public:
   std::string constant(LiteralRef literal);
   std::string constant_ints(const Dims& values) { return constant(Literal::of_i64(values)); }
   std::string constant_scalar(DType dtype, double value) { return constant(Literal::scalar(dtype, value)); }
-  // In other runs the elements stand in another order, those of integers in the same; where dims vary, as
-  // many of them as there is room for.
+  // An input. In other runs floats stand in another order and integers in the same; if dims vary, as many of
+  // them as fit.
   std::string input(LiteralRef literal);
-  // In each run what `make` gives for its dims, those of `dims` in the first run.
+  // An input that is in each run what `make` gives for its dims, which are `dims` in the first run.
   std::string input_in_each(const Dims& dims, const std::function<LiteralRef(const Dims&)>& make);
   void make_state(const std::string& input, const std::string& output);
 
@@ -76,7 +76,7 @@ public:
   }
   // An operand that broadcasts with `dims`: found, a row, slice or mean of something, or new.
   std::string broadcastable(DType dtype, const Dims& dims);
-  // |x| + offset: for what wants to stay away from zero.
+  // |x| + offset, for operands that must stay away from zero.
   std::string away_from_zero(const std::string& x, double offset);
 
   // Whether a dim that has this extent in the first run has it in every run.

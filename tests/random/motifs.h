@@ -1,5 +1,5 @@
-// What random graphs are made of: each motif draws its operands from what the graph has and adds one node, or
-// a few that belong together. Families are in motifs_<family>.cpp.
+// The building blocks of random graphs: each motif draws its operands from the values of the graph and adds
+// one node, or a few that belong together. Families are in motifs_<family>.cpp.
 #pragma once
 
 #include "tests/random/growth.h"
@@ -35,7 +35,7 @@ std::span<const Motif> sized_motifs();
 std::span<const Motif> signal_motifs();
 std::span<const Motif> container_motifs();
 
-// Which values will do.
+// Conditions on the values that motifs draw.
 inline bool is_any(const Literal& v) {
   return v.num_elements() > 0;
 }

@@ -76,8 +76,7 @@ std::string branch(Growth& g) {
                        attribute_graph("else_branch", no.graph.encode())})[0];
 }
 
-// A value of two ranks is no tensor: what makes it, what is done with it and what gives it one rank again are
-// one group of nodes.
+// A value of two ranks is no tensor: the nodes that make it, use it and give it one rank again are one group.
 class RankGroup {
 public:
   explicit RankGroup(Growth& g) : g_(g) {}

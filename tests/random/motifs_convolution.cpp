@@ -129,7 +129,7 @@ std::string long_window(Growth& g) {
   int64_t channels = w.image[1], groups = g.random.pick({int64_t{1}, int64_t{1}, channels, int64_t{2}});
   if (channels % groups != 0) groups = 1;
   for (size_t i = 0; i < w.window.size(); ++i) {
-    // Of pooling, no window is all padding.
+    // No window of a pooling may be all padding.
     if (is_pool)
       for (size_t side : {i, w.window.size() + i}) w.pads[side] = std::min(w.pads[side], w.window[i] / 2);
     if (is_pool) w.dilations[i] = 1;
@@ -180,7 +180,7 @@ std::string residual_block(Growth& g) {
   if (g.random.chance(0.5)) h = batch_norm(g, h);
   h = activation(g, h);
   if (h.empty()) return "";
-  // The same size again, for the sum.
+  // This convolution keeps the dims, so that both can be added.
   std::string w = g.weights(g.dtype(h), {g.dims(h)[1], g.dims(h)[1], 3, 3});
   if (g.dims(h)[1] * g.literal(h).num_elements() > 200 * g.max_elements()) return "";
   std::string back = g.add("Conv", {h, w}, {attribute_ints("pads", {1, 1, 1, 1})});

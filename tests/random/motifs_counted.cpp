@@ -55,7 +55,7 @@ std::string non_max_suppression(Growth& g) {
                {attribute("center_point_box", g.random.between(0, 1))});
 }
 
-// A part between places that a run computes.
+// A slice between places that a run computes.
 std::string computed_slice(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";
@@ -79,7 +79,7 @@ std::string range(Growth& g) {
   return g.random.chance(0.5) ? steps : g.add("Gather", {x, steps});
 }
 
-// Of so many places `wanted` are true.
+// A mask in which `wanted` elements are true.
 LiteralRef mask_of(Growth& g, const Dims& dims, int64_t wanted) {
   auto literal = std::make_shared<Literal>(DType::Bool, dims);
   for (int64_t left = dims[0]; left > 0; --left)
@@ -87,7 +87,7 @@ LiteralRef mask_of(Growth& g, const Dims& dims, int64_t wanted) {
   return literal;
 }
 
-// A mask of which each run has a multiple of `step` true; where one is more or less, a run may end.
+// A mask with a multiple of `step` true elements in each run. A run with one more or one less may end early.
 std::string mask_in_steps(Growth& g, int64_t extent, int64_t step, std::vector<TestEnd>& ends) {
   std::string mask = g.input_in_each({extent}, [&](const Dims& dims) {
     return mask_of(g, dims, g.random.between(0, dims[0]) / step * step);
@@ -101,7 +101,7 @@ std::string mask_in_steps(Growth& g, int64_t extent, int64_t step, std::vector<T
   return mask;
 }
 
-// Rows, columns or both of a fixed number of elements, and as many as there are.
+// Reshapes to rows, columns or both of a fixed number of elements, and as many of them as there are.
 std::string reshape_open(Growth& g) {
   std::string x = g.find([](const Literal& v) { return has_axes(v) && v.num_elements() > 0; });
   if (x.empty()) return "";
@@ -119,7 +119,7 @@ std::string reshape_open(Growth& g) {
   return g.add_bounded("Reshape", {x, g.constant_ints(shape)}, 1, {}, {}, std::move(ends))[0];
 }
 
-// Two counts of elements that meet: as many in each run, or of one operand one, which stands for all.
+// Two operands with counted dims: both count the same number in each run, or one counts 1 and is broadcast.
 std::string counts_meet(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";

@@ -96,7 +96,7 @@ std::string scatter_elements(Growth& g) {
                 attribute_text("reduction", g.random.pick({"none", "none", "add", "mul", "max", "min"}))});
 }
 
-// What exporters leave of shapes: sizes read, computed with and used as values.
+// Shape arithmetic that exporters leave: sizes are read, computed with and used as values.
 std::string shape_values(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";

@@ -105,7 +105,7 @@ std::string concat(Growth& g) {
   return g.add("Concat", parts, {attribute("axis", g.random.chance(0.3) ? axis - g.rank(x) : axis)});
 }
 
-// Nothing of a tensor, joined to the rest of it.
+// An empty slice of a tensor, joined to the tensor itself.
 std::string empty_part(Growth& g) {
   std::string x = g.find([](const Literal& v) { return is_any(v) && !v.dims().empty(); });
   if (x.empty()) return "";

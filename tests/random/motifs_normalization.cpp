@@ -20,7 +20,7 @@ std::string layer_norm(Growth& g) {
   return g.add("LayerNormalization", operands, {attribute("axis", axis), attribute_real("epsilon", 1e-3f)});
 }
 
-// Behind a product, where rows may be normalised while they are near.
+// A norm behind a product, whose kernel may normalise rows while they are in cache.
 std::string product_and_norm(Growth& g) {
   std::string x = g.find([](const Literal& v) { return is_any_float(v) && v.dims().size() > 1; });
   if (x.empty()) return "";

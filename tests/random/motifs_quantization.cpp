@@ -35,7 +35,7 @@ std::string a_byte_value(Growth& g, int64_t rank) {
   });
   if (x.empty() || g.random.chance(0.3)) x = bytes(g, draw_byte(g), g.draw_dims(rank, 1000));
   if (x.empty() || g.random.chance(0.85)) return x;
-  DType other = g.dtype(x) == DType::U8 ? DType::I8 : DType::U8; // those beyond wrap
+  DType other = g.dtype(x) == DType::U8 ? DType::I8 : DType::U8; // values out of range wrap
   return g.add("Cast", {x}, {attribute("to", wire_type(other))});
 }
 
@@ -91,7 +91,7 @@ std::string integer_conv(Growth& g) {
                attributes);
 }
 
-// A convolution of `x` to `channels`, in bytes as they are.
+// A convolution of `x` to `channels` that reads and writes bytes.
 std::string byte_conv(Growth& g, const std::string& x, int64_t channels, int64_t window) {
   int64_t pad = g.random.between(0, window / 2), stride = g.random.pick({1, 1, 2});
   return g.add("QLinearConv",
@@ -101,7 +101,7 @@ std::string byte_conv(Growth& g, const std::string& x, int64_t channels, int64_t
                {attribute_ints("pads", {pad, pad, pad, pad}), attribute_ints("strides", {stride, stride})});
 }
 
-// Convolutions of as many channels as fill rows of tile matrices, and what stands between them in networks.
+// Convolutions of as many channels as fill rows of tile matrices, and the ops between them in networks.
 std::string byte_network(Growth& g) {
   auto channels = [&] { return g.random.pick<int64_t>({16, 32, 48, 64, 64, 64, 128}); };
   std::string x = bytes(g, draw_byte(g),
@@ -111,7 +111,7 @@ std::string byte_network(Growth& g) {
     Dims dims = g.dims(x);
     std::string next;
     switch (g.random.between(0, 7)) {
-    case 0: // as large as the image, so that there is something left of it
+    case 0: // keeps the image's size, so that later windows still fit
       next = g.add("MaxPool", {x},
                    {attribute_ints("kernel_shape", {3, 3}), attribute_ints("pads", {1, 1, 1, 1})});
       break;
@@ -137,7 +137,7 @@ std::string byte_network(Growth& g) {
   return d.empty() || g.random.chance(0.5) ? d : g.add("GlobalAveragePool", {d});
 }
 
-// Rounded to 8 or 16 bits and back; numbers are so few steps from zero that f32 has sums of their products.
+// Rounds to 8 or 16 bits and back. Numbers are so few steps from zero that f32 holds sums of their products.
 std::string rounded(Growth& g, const std::string& x, DType to) {
   if (x.empty()) return "";
   bool is_wide = bit_width(to) == 16;
@@ -151,7 +151,7 @@ std::string rounded(Growth& g, const std::string& x, DType to) {
 std::string integers(Growth& g, DType dtype, const Dims& dims) {
   auto literal = std::make_shared<Literal>(dtype, dims);
   int64_t values = int64_t{1} << bit_width(dtype), min = is_signed(dtype) ? -values / 2 : 0;
-  // Those of bytes may be few enough for four bits.
+  // Bytes may take so few values that four bits hold them, or just not.
   if (values == 256 && g.random.chance(0.2)) values = g.random.pick({12, 16, 17});
   for (int64_t i = 0; i < literal->num_elements(); ++i)
     literal->set_int(i, min + g.random.between(0, values - 1));
@@ -262,7 +262,7 @@ std::string narrow_weights(Growth& g, int64_t steps, int64_t columns, bool colum
   return g.add("DequantizeLinear", inputs, attributes);
 }
 
-// The same as com.microsoft's operator has them.
+// A product with narrow weights in the form of com.microsoft's operator.
 std::string narrow_product(Growth& g, const std::string& x, int64_t steps, int64_t columns) {
   int64_t bits = g.random.pick({2, 4, 4, 8}), block = g.random.pick({16, 32}),
           blocks = (steps + block - 1) / block;
@@ -344,7 +344,7 @@ std::string moved(Growth& g, const std::string& x) {
   }
 }
 
-// Elements of 8 bits and fewer that are read, made and moved, and computed with as others.
+// Elements of 8 bits and fewer that are read or made, moved, and maybe converted to another type.
 std::string narrow_values(Growth& g) {
   DType dtype = g.random.pick({DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ,
                                DType::F8E8M0, DType::F4E2M1, DType::I4, DType::U4, DType::I2, DType::U2});

@@ -11,7 +11,7 @@ std::string is_special(Growth& g) {
 
 std::string bits(Growth& g) {
   std::string x = g.find([](const Literal& v) { return is_any(v) && v.dtype() == DType::I32; });
-  if (!x.empty()) // of numbers that are far from subnormal ones
+  if (!x.empty()) // the bits set make numbers that are far from subnormal ones
     return g.add("BitCast", {g.add("BitwiseOr", {x, g.constant_scalar(DType::I32, 0x3f800000)})},
                  {attribute("to", wire_type(DType::F32))});
   x = g.fresh(DType::F32, g.draw_dims(2));

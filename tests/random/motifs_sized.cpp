@@ -70,7 +70,7 @@ std::string expand(Growth& g) {
       bound = std::max(bound, wanted);
     }
   Deciding shape = draw_deciding(g, numbers);
-  // Where x has more than one row of everything, nothing is left to bound.
+  // If no dim is added and x has no dim of 1, the shape decides no extent and needs no bound.
   bool decides = more > 0 || std::count(g.dims(x).begin(), g.dims(x).end(), 1) > 0;
   return sized(g, "Expand", {x, shape.operand}, shape, decides);
 }
@@ -120,7 +120,7 @@ std::string range(Growth& g) {
       true);
 }
 
-// Between places of which some are constants, on several axes.
+// Slices between places some of which are constants, on several axes.
 std::string slice(Growth& g) {
   std::string x = g.find(has_axes);
   if (x.empty()) return "";

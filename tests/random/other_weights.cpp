@@ -13,8 +13,8 @@ namespace {
 
 using artifact::RawWeights;
 
-// The elements in another order, those of few bits also at the ends of their range: as large as they were, so
-// that results lose no more by rounding.
+// The elements in another order, and bytes also at the ends of their range. Floats stay as large as they
+// were, so that results lose no more by rounding.
 LiteralRef other_elements(const Literal& own, RandomSource& random) {
   auto made = std::make_shared<Literal>(own.dtype(), own.dims());
   const int64_t count = own.num_elements();
@@ -34,7 +34,7 @@ LiteralRef other_elements(const Literal& own, RandomSource& random) {
   return made;
 }
 
-// What rounding may make of results whose sums come in another order: some steps of the type.
+// The error that sums in another order may have by rounding: some steps of the type.
 double rounding(DType dtype) {
   return dtype == DType::BF16 ? 4e-2 : dtype == DType::F16 ? 5e-3 : 2e-3;
 }
@@ -49,7 +49,7 @@ bool has_steps(const TestCase& test) {
   return rounds && counts;
 }
 
-// The graph with other weights, and these in `raw`. Whether there are any.
+// Puts other weights into the graph and into `raw`; false if there are none that may change.
 bool change_weights(TestGraph& graph, const driver::Compilation& c, RandomSource& random,
                     std::span<std::byte> raw) {
   bool changed = false;

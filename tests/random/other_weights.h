@@ -8,8 +8,8 @@
 
 namespace firn::test {
 
-// Runs the object with other elements in all tensors that the description lets change, and with one byte of
-// those that it does not. The weights are then others: the runner's last use.
+// Runs the object with other elements in all tensors that the description lets change, and checks that it
+// refuses another byte in one that it does not. The runner keeps other weights: this must be its last use.
 Verdict check_other_weights(const TestCase& test, const driver::Compilation& compilation,
                             driver::ObjectRunner& runner, GuardedHeap& memory);
 

@@ -9,7 +9,7 @@ namespace firn::test {
 namespace {
 
 constexpr rlim_t kMaxMemory = rlim_t{4} << 30;
-constexpr char kPhase = '\1', kVerdict = '\2'; // begin what the child reports; all else is what it prints
+constexpr char kPhase = '\1', kVerdict = '\2'; // each begins a report of the child; other text is its output
 
 void send(int to, const std::string& text) {
   for (size_t sent = 0; sent < text.size();) {
@@ -20,7 +20,7 @@ void send(int to, const std::string& text) {
 }
 
 [[noreturn]] void run_child(const std::function<Verdict(const Phase&)>& check, int seconds, int output) {
-  // Of computing; the clock only ends what waits, so that a busy machine fails no graph.
+  // Limits computing time. The alarm ends only processes that wait, so that a busy machine fails no graph.
   rlimit time{static_cast<rlim_t>(seconds), static_cast<rlim_t>(seconds) + 5};
   ::setrlimit(RLIMIT_CPU, &time);
   ::alarm(static_cast<unsigned>(seconds) * 20);

@@ -1,5 +1,5 @@
-// Checks in a process of their own, with limits of time and memory: what ends the process is a verdict like
-// others.
+// Checks run in a process of their own, with limits of time and memory: if it crashes or exceeds them, that
+// is a verdict like others.
 #pragma once
 
 #include "tests/random/check_case.h"

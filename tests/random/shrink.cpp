@@ -11,7 +11,7 @@ bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Without what no output needs.
+// Removes nodes, states, inputs and constants that no output needs.
 void prune(TestGraph& graph) {
   std::set<std::string> live(graph.outputs.begin(), graph.outputs.end());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
@@ -31,14 +31,15 @@ void prune(TestGraph& graph) {
     std::erase_if(*names, [&](const std::string& name) { return !live.count(name); });
 }
 
-// With inputs in place of what the node computes; nothing if an output would be one of them.
+// The case with inputs in place of the node's results; nothing if one of these is an output or cannot be an
+// input.
 std::optional<TestCase> without_node(const TestCase& test, size_t index) {
   TestCase less = test;
   for (const std::string& name : test.graph.nodes[index].outputs) {
     if (contains(test.graph.outputs, name) || !test.graph.is_declarable(name)) return std::nullopt;
     less.graph.inputs.push_back(name);
   }
-  // What bounded them may go with it.
+  // The compiler may have derived their bounds from the node.
   for (TestNode& node : less.graph.nodes)
     for (TestBound& bound : node.bounds)
       if (contains(test.graph.nodes[index].outputs, bound.value)) bound.derived = false;

@@ -47,7 +47,7 @@ Names TestNode::operands() const {
 
 namespace {
 
-// What a name in a model says of the symbols, and what that is in a run.
+// The name of a dim, an expression over the symbols, and its value in a run.
 struct Words {
   std::string text;
   std::function<int64_t(size_t run)> at;
@@ -135,7 +135,7 @@ std::vector<int64_t> TestGraph::dims_in(size_t run, std::vector<int64_t> dims) c
 onnx::ImportOptions TestGraph::import_options() const {
   onnx::ImportOptions options;
   options.states = states;
-  std::string names; // of dims; a symbol that no dim has is not in the model
+  std::string names; // names of all dims; a symbol that none has is not in the model
   for (const std::string& name : inputs)
     for (const WireDim& dim : declared_dims(name)) names += dim.name;
   for (const TestSymbol& symbol : symbols)
@@ -172,7 +172,7 @@ std::string TestGraph::encode() const {
     model.graph.inputs.push_back(
         firn::test::value(name, wire_type(literal(name).dtype()), declared_dims(name)));
   for (const std::string& name : outputs) {
-    // Dims that are no numbers are for the importer to find.
+    // The importer has to find dims that are no numbers.
     bool known = !is_open() && runs[0].count(name);
     model.graph.outputs.push_back(
         known ? firn::test::value(name, wire_type(literal(name).dtype()), declared_dims(name))

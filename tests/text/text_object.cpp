@@ -70,7 +70,7 @@ void expect_like_evaluator(const std::string& text, const Literals& inputs, cons
       GuardedHeap memory(/*guard_before=*/small);
       auto runner = driver::ObjectRunner::create(*compilation, &memory);
       if (!runner) FAIL(runner.error().message);
-      for (std::byte before : {std::byte{0xff}, std::byte{0x5a}}) { // what the arena holds
+      for (std::byte before : {std::byte{0xff}, std::byte{0x5a}}) { // contents of the arena before the run
         memory.fill_arena(before);
         auto got = (*runner)->run(inputs);
         if (!got) FAIL(got.error().message);

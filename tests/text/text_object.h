@@ -24,7 +24,7 @@ void expect_like_evaluator(const std::string& module, const Literals& inputs,
                            const TextOptions& options = {});
 // The message with which a run of the object ends; empty: it does not fail.
 std::string run_error(const std::string& module, const Literals& inputs, const TextOptions& options = {});
-// The same of several runs of one object, one after the other.
+// Runs one object several times, and returns the message of each run.
 std::vector<std::string> run_errors(const std::string& module, const std::vector<Literals>& runs,
                                     const TextOptions& options = {});
 // The message with which the compilation ends.

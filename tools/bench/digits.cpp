@@ -20,14 +20,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kPixels = 28 * 28;
-constexpr int kRuns = 200; // of a block: shorter than the turns of other programs
+constexpr int kRuns = 200; // runs per block, which is shorter than the time slices of other programs
 
 std::vector<char> bytes_of(const char* path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The percentage of drawings that it reads as what they are.
+// The percentage of drawings that the model reads right.
 template <class Model>
 double accuracy(Model& model, const std::vector<char>& pixels, const std::vector<char>& labels) {
   std::size_t right = 0;

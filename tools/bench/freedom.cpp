@@ -1,5 +1,5 @@
-// What it costs that dims vary: an object for a range of dims beside the object for one shape of it, in
-// blocks of runs in turns. Driven by freedom.sh.
+// Measures the cost of varying dims: an object for a range of dims against an object for one shape in that
+// range, in alternating blocks of runs. Driven by freedom.sh.
 #include "fixed.h"
 #include "ranged.h"
 
@@ -25,7 +25,8 @@ template <class Model> struct Instance {
     if (!model.run()) std::abort();
   }
 
-  // The least time of one of a block's runs, the first of which finds caches as the other object left them.
+  // The least time of a run in a block. The first run is not timed: it finds caches as the other object left
+  // them.
   double block_seconds(double seconds) {
     run();
     double least = INFINITY;
@@ -40,7 +41,8 @@ template <class Model> struct Instance {
   }
 };
 
-// The same in both: floats at random, ones of every other type, which any mask and table of indices takes.
+// Fills both with equal data: random floats, and ones for every other type, which are valid masks and
+// indices.
 void fill(const firn::TensorInfo& tensor, void* here, void* there) {
   std::mt19937 random(1);
   size_t count = 1;

@@ -1,6 +1,6 @@
-// How much two threads gain: a model compiled for two on a pool of both cores, beside the same compiled for
-// one thread, alone and as two copies that run at the same time, each on a core of its own. What the copies
-// reach together is the most that two threads of this machine could. Driven by speed_up.sh.
+// Measures the gain of two threads: a model compiled for two threads on a pool of both cores, against the
+// model compiled for one, alone and as two copies that run at the same time, each on a core of its own. The
+// copies' joint rate is an upper bound for two threads of this machine. Driven by speed_up.sh.
 #include "one.h"
 #include "two.h"
 

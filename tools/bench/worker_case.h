@@ -1,7 +1,7 @@
-// What the program of `firn bench --build` (worker.cpp) knows of its case: stored tensors, the measure of
-// error, the model, and data sets. `facts.h` is written beside this file for the model: symbols, what the CPU
-// must have, arena size, the tables of inputs, outputs and states, their dims in each set, and where runs
-// leave the dims that depend on data.
+// The case that the program of `firn bench --build` (worker.cpp) runs: stored tensors, the measure of error,
+// the model, and data sets. `facts.h` is written beside this file for the model: symbols, required CPU
+// features, arena size, the tables of inputs, outputs and states, their dims in each set, and the places
+// where runs leave the dims that depend on data.
 #pragma once
 
 #include "facts.h"
@@ -150,7 +150,7 @@ double element(int type, const unsigned char* data, size_t i) {
   }
 }
 
-// Indices, counts and truths are right or wrong; narrower integers may be quantised values.
+// Whether elements must be equal: indices, counts and bools. Narrower integers may be quantised values.
 bool is_exact(int type) {
   return type == 6 || type == 7 || type == 9 || type == 12 || type == 13;
 }
@@ -183,7 +183,7 @@ struct Model {
   firn_executor executor{};
 
   Model() {
-    // As a constructor does: the CPU's features, and from Linux AMX's registers.
+    // Constructors of models check the same: the CPU's features, and that Linux grants AMX's registers.
     expect(firn_rt2_check_cpu(kArchitecture, kFeatures));
     call.size = sizeof call;
     call.variant = kVariant;
@@ -203,8 +203,8 @@ struct Model {
     call.inputs = inputs.data();
     call.outputs = outputs.data();
   }
-  // Runs are on this set from now on, the first from the states that it has or else from those of a new
-  // instance.
+  // Makes runs read this set from now on, starting from the states of a new instance unless the set has
+  // states.
   void select(size_t set, const std::vector<StoredTensor>& tensors) {
     call.extents = kExtents[set];
     reset();
@@ -220,7 +220,7 @@ struct Model {
         std::memset(call.arena + state.offset, 0, size_t(state.bytes));
     }
   }
-  // Has runs share their work among so many threads.
+  // Lets runs share their work among so many threads.
   void lend(size_t threads) {
     executor = firn_rt2_thread_pool_executor(firn_rt2_thread_pool_create(threads, /*pinned=*/0));
     call.executor = &executor;
@@ -252,7 +252,7 @@ std::vector<StoredTensor> read_tensors(const std::string& folder, size_t set, co
   return tensors;
 }
 
-// Of an output of the run that was just made.
+// The dims of an output after the last run.
 std::vector<long long> dims_of(const Model& model, size_t set, size_t output) {
   std::vector<long long> dims = kOutputDims[set][output];
   for (const CountFacts& counted : kCounts)
@@ -267,7 +267,7 @@ double error_of_output(const Model& model, const DataSet& data, size_t set, size
   return error_of(static_cast<const unsigned char*>(model.outputs[output]), want);
 }
 
-// The largest of all outputs.
+// The largest error of all outputs.
 double error_of(const Model& model, const DataSet& data, size_t set) {
   double error = 0;
   for (size_t i = 0; i < data.outputs.size(); ++i)
@@ -275,7 +275,7 @@ double error_of(const Model& model, const DataSet& data, size_t set) {
   return error;
 }
 
-// Of all sets that the object is for.
+// Reads all data sets whose dims fit the object.
 std::vector<DataSet> read_sets(const std::string& folder) {
   std::vector<DataSet> sets(kNumSets);
   for (size_t k = 0; k < sets.size(); ++k) {

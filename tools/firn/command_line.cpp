@@ -1,4 +1,4 @@
-// Parsing of the command line. What it cannot read is a usage error that says what exists.
+// Parses the command line. Words that it cannot read are usage errors that say which words exist.
 #include "tools/firn/command_line.h"
 
 #include "compiler/support/nearest.h"
@@ -80,7 +80,7 @@ std::string see_help(const CLI::App& part) {
   return "\nsee 'firn help" + (part.get_parent() ? " " + part.get_name() : "") + "'";
 }
 
-// What the parser refused, in the form of all other errors.
+// The parser's error, in the form of all other errors.
 Diagnostic refused(const CLI::App& app, const CLI::ParseError& error) {
   auto chosen = app.get_subcommands();
   const CLI::App& part = chosen.empty() ? app : *chosen.front();

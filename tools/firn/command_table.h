@@ -1,5 +1,5 @@
-// What the command line knows, as plain data for documents about it: read off the parser, so that nothing is
-// said twice.
+// The verbs and options of the command line as plain data for documents about it, read from the parser so
+// that they are written down once.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace firn::tool {
 
 struct OptionRow {
   std::vector<std::string> names; // with their dashes, short ones first; a positional has its bare name
-  std::string value;              // what it takes, e.g. TEXT; empty for a flag
+  std::string value;              // kind of its value, e.g. TEXT; empty for a flag
   std::string description;
   bool is_positional = false;
   bool is_required = false;

@@ -98,7 +98,7 @@ void CompileFlags::add_variant_to(CLI::App& verb) {
       ->needs("--multiversion");
 }
 
-// The machine.
+// The target machine.
 static void add_target_options(CLI::App& verb, CompileFlags& flags) {
   verb.add_option("--target", flags.options.triple,
                   "target triple, e.g. aarch64-linux-gnu; default: this machine's");
@@ -117,7 +117,7 @@ static void add_target_options(CLI::App& verb, CompileFlags& flags) {
       ->excludes("--mattr");
 }
 
-// What the code is to be.
+// Properties of the code.
 static void add_code_options(CLI::App& verb, CompileFlags& flags) {
   add_level_options(verb, flags.opt_level, flags.math);
   verb.add_option("--precision", flags.precision,
@@ -149,7 +149,7 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
                   "plans that overrule the cost model, in lines as --explain prints them");
 }
 
-// What the model leaves open.
+// Dims, shapes and values that the model leaves open.
 static void add_model_options(CLI::App& verb, CompileFlags& flags) {
   verb.add_option(
           "--dim", flags.dims,

@@ -21,13 +21,13 @@ struct CompileFlags {
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
-  // For verbs that run code; behind add_to().
+  // Adds the options of verbs that run code; called after add_to().
   void add_variant_to(CLI::App& verb);
   // Fills `options`; an unusable word is a usage error.
   Result finish();
 };
 
-// How hard to optimise, and what floats may do: -O and --math, of every verb that runs passes.
+// Adds -O and --math, which every verb that runs passes has.
 void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math);
 // --threads.
 void add_threads_option(CLI::App& verb, int& threads);

@@ -11,7 +11,7 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// All names of the options that start with a dash, apart by spaces.
+// All names of options that start with a dash, separated by spaces.
 std::string option_names(const Verb& verb) {
   std::string result;
   for (const OptionRow& row : verb.options)
@@ -50,7 +50,7 @@ std::string zsh_options(const Verb& verb) {
   return result;
 }
 
-// fish escapes within single quotes what ends them.
+// Within single quotes, fish escapes quotes and backslashes.
 std::string fish_text(const std::string& text) {
   std::string result = "'";
   for (char c : text) {

@@ -1,4 +1,4 @@
-// Words of the command line as what they mean for a compilation.
+// Reads words of the command line into the options of a compilation.
 #include "tools/firn/flag_words.h"
 
 #include "compiler/driver/compile_text.h"

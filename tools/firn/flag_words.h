@@ -1,5 +1,5 @@
-// What the words of the flags that may be repeated mean: each function reads one into the options. A word
-// that has no meaning, or contradicts others, is a usage error.
+// Parsers for the words of repeatable flags: each function reads one word into the options. A word without a
+// meaning, or one that contradicts others, is a usage error.
 #pragma once
 
 #include "compiler/driver/compile.h"
@@ -9,7 +9,7 @@
 
 namespace firn::tool {
 
-// NAME=VALUE of `option`, a dim and its value, which joins `values`.
+// Adds the dim and value of NAME=VALUE, a word of `option`, to `values`.
 Result parse_dim_value(const char* option, const std::string& word, std::map<std::string, int64_t>& values);
 
 Result parse_bounds(const std::string& word, driver::CompileOptions& options);   // NAME=8, NAME=8,1,64

@@ -4,7 +4,7 @@
 namespace firn::tool {
 namespace {
 
-// Text as roff reads it: backslashes, dashes that are typed, and lines that would be requests.
+// Escapes text for roff: backslashes, dashes that are typed, and lines that would be requests.
 std::string escaped(const std::string& text) {
   std::string result;
   bool at_start = true;
@@ -39,7 +39,7 @@ std::string options(const Verb& verb) {
   return result;
 }
 
-// Lines as they are.
+// Lines that roff does not fill.
 std::string verbatim(const std::string& text) {
   return text.empty() ? "" : ".PP\n.nf\n" + escaped(text) + (text.back() == '\n' ? "" : "\n") + ".fi\n";
 }

@@ -1,4 +1,4 @@
-// What the tool prints, and the exit code that follows.
+// Prints messages and results of the tool, and returns the exit code.
 #include "compiler/support/diagnostic_text.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/standard_output.h"

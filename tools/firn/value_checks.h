@@ -9,7 +9,7 @@ namespace firn::tool {
 
 // One of these words.
 CLI::Validator one_of(std::vector<std::string> words);
-// A finite number of at least (or, with `above`, more than) `least`, at most `most`.
+// A finite number of at least (or, with `above`, more than) `min`, at most `max`.
 CLI::Validator number_between(double min, double max, bool above = false);
 // A whole number in that range.
 CLI::Validator whole_between(long long min, long long max);

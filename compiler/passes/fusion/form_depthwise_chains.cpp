@@ -6,9 +6,9 @@
 //   %d = fusion %e, ... {kind = contraction}     ->   region(...) { %e, %d, %p as before, each with
 //   %p = fusion %d, %x, ... {kind = contraction}      its epilogue; return %p }
 //
-// Of the members either neighbour may be missing: where others read the map too (squeeze-and-excite), or
-// where joining costs more than it saves. Saved is the traffic of the maps between members; paid are the
-// lines that two strips both compute, and weights that pass once per strip.
+// Either neighbour of the depthwise convolution may be missing: if others read the map too
+// (squeeze-and-excite), or if joining costs more than it saves. A chain saves the traffic of the maps between
+// members; it costs the lines that two strips both compute, and weights that are read once per strip.
 //
 // - Requires: fusions are formed.
 // - Breaks: other passes do not look inside.
@@ -23,8 +23,8 @@
 namespace firn {
 namespace {
 
-// What operand `number` of the member's convolution is outside; nothing if anything else of the member uses
-// it.
+// The value outside the member that its convolution reads as operand `number`; nothing if anything else of
+// the member uses it.
 Value sole_operand(const Instruction& member, int number) {
   const Instruction* convolution = convolution_of(member);
   Value operand = convolution->operand(number);
@@ -44,7 +44,7 @@ bool is_blocked_image(const Type& type) {
 
 using Role = plan::ChainRole;
 
-// What the member may be in a chain.
+// The role that the instruction can have in a chain.
 plan::ChainRole role_of(const Instruction& instruction) {
   const Instruction* convolution = convolution_of(instruction);
   if (!convolution || convolution->type().dims != instruction.type().dims) return Role::None;

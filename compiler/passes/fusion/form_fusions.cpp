@@ -38,7 +38,7 @@ namespace {
 constexpr size_t kMaximumMembers = 48;  // beyond this, registers spill and code grows without gain
 constexpr size_t kMaximumEpilogue = 40; // members after a contraction, which holds most registers itself
 constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothing from being contiguous
-constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in the nearest cache
+constexpr int64_t kSmallShare = 64;     // operands this many times smaller than results stay in L1
 
 bool has_fusible_type(const Type& type) {
   return has_bounds(type) && !is_complex(type.dtype) && type.dtype != DType::String && max_elements(type) > 0;
@@ -72,8 +72,8 @@ bool gathers_blocks(const Instruction& gather) {
                      [&](const auto& block) { return block.dim != gather.attributes().integer("axis"); });
 }
 
-// What an instruction may be to a group that uses it. Free: costs nothing to compute where it is needed, so
-// that other users do not matter.
+// The role of an instruction for a group that uses it. Free: it costs nothing to compute where it is needed,
+// so that other users do not matter.
 enum class Role { None, Producer, Free };
 
 Role movement_role(const Instruction& producer, bool repeated) {
@@ -93,7 +93,7 @@ Role movement_role(const Instruction& producer, bool repeated) {
                                                                                        : Role::None;
   }
   case Opcode::Gather: {
-    // Rows, or elements that vectors have lanes for; those of panels come one by one wherever they are read.
+    // Rows and blocks are loaded as vectors. Elements of panels come one by one wherever they are read.
     bool has_rows = is_plain_movement(producer) || plan::columns_of_panel(producer.operand(0).type()) > 0;
     bool keeps_vectors = gathers_blocks(producer) ||
                          (producer.operand(1).rank() > 0 && has_rows && has_long_rows(producer.type()));
@@ -103,14 +103,15 @@ Role movement_role(const Instruction& producer, bool repeated) {
   }
 }
 
-// Whether loading what is broadcast costs nothing beside as many elements as the result has.
+// Whether loading the operand of the broadcast costs nothing beside computing the elements of the result.
 bool is_small_broadcast(const Instruction& instruction) {
   return instruction.is(Opcode::BroadcastInDim) &&
          kSmallShare * max_elements(instruction.operand(0).type()) <= max_elements(instruction.type());
 }
 
-// Whether the op takes one value that others read from memory too, and small ones broadcast, as a mean per
-// channel: then loading that value costs what loading the result would, and the result need not be stored.
+// Whether the op reads one value that others read from memory too, and otherwise small broadcasts, such as a
+// mean per channel: then loading that value costs what loading the result would, and the result need not be
+// stored.
 bool is_as_cheap_as_loading(const Instruction& instruction) {
   if (!has_trait(instruction.opcode(), Cheap)) return false;
   const Instruction* loaded = nullptr;
@@ -124,14 +125,15 @@ bool is_as_cheap_as_loading(const Instruction& instruction) {
                      [&](const Instruction* user) { return user != &instruction; });
 }
 
-// What is narrowed there halves the lanes of all else that a vector holds.
+// Whether other kernels can compute the op again. A conversion from a wider type is not cheap: vectors of the
+// wider type have half the lanes, for all members of the kernel.
 bool is_cheap_to_repeat(const Instruction& instruction) {
   bool narrows = instruction.is(Opcode::Convert) && plan::value_bits(instruction.operand(0).dtype()) >
                                                         plan::value_bits(instruction.type().dtype);
   return has_trait(instruction.opcode(), Cheap) && !narrows;
 }
 
-// `repeated`: more of its elements would be computed than there are.
+// `repeated`: the group would compute some of its elements more than once.
 Role role_of(const Instruction& producer, bool repeated) {
   if (producer.num_results() != 1 || !has_fusible_type(producer.type())) return Role::None;
   if (!is_elementwise(producer.opcode())) return movement_role(producer, repeated);
@@ -159,8 +161,8 @@ public:
   }
 
   bool run() {
-    // Later contractions first: of two that are added, the later one has the other's result at hand.
-    // Reductions after them: what is computed behind a contraction belongs to its epilogue, in registers.
+    // Later contractions come first: if two are added, the later one can read the other's result. Reductions
+    // follow: ops behind a contraction belong to its epilogue, in registers.
     for (bool contractions : {true, false})
       for (size_t i = order_.size(); i-- > 0;)
         if (!fused_.count(order_[i]) && sums_products(*order_[i]) == contractions) fuse_around(*order_[i]);
@@ -225,12 +227,12 @@ private:
     }
   }
 
-  // The root and the elementwise ops that depend on it, as many as leave one value for the outside: the last.
+  // The root and as many elementwise ops that depend on it as possible, of which others read only the last.
   // Candidates come in program order, so that every prefix is a candidate group.
   Group grow_epilogue(Instruction& root) const {
     Group grown = {&root};
     Members inside = {&root};
-    std::vector<size_t> ends = {1}; // that leave one value
+    std::vector<size_t> ends = {1}; // sizes of prefixes of which others read only the last member
     auto later = [this](const Instruction* a, const Instruction* b) {
       return position_.at(a) > position_.at(b);
     };
@@ -257,7 +259,8 @@ private:
     return grown;
   }
 
-  // The last end; but a map that is there to be summed up again is stored as the bytes that it stands for.
+  // The last end, or an earlier one in front of cheap ops if a reduction alone reads the map and the map is
+  // narrower there: dequantised bytes are stored as bytes.
   size_t end_of_map(const Group& grown, const std::vector<size_t>& ends) const {
     size_t best = ends.back();
     const Instruction& last = *grown[best - 1];
@@ -275,7 +278,7 @@ private:
     return best;
   }
 
-  // Whether results of another contraction become narrower than its sums at the producer: it stores them so.
+  // Whether the producer narrows the sums of another contraction, which then belongs to that one's epilogue.
   bool ends_other_epilogue(const Instruction& producer) const {
     if (!producer.is(Opcode::Convert)) return false;
     int bits = bit_width(producer.type().dtype);
@@ -346,7 +349,7 @@ private:
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
         if (group.size() >= kMaximumMembers && !is_small_broadcast(*producer)) continue;
         if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
-        // Sums in registers leave none for loops over what is gathered where extents vary.
+        // Sums take all registers: none are left for loops over gathered values of varying extents.
         if (!takes_inputs && producer->is(Opcode::Gather) && !producer->type().is_static()) continue;
         if (sums_products(*first) && ends_other_epilogue(*producer)) continue;
         Role role = role_of(*producer, repeated || enlarges);

@@ -44,7 +44,7 @@ public:
     add_movements(attention.scores->operand(1), attention.k.source);
   }
 
-  // In program order.
+  // The members in program order.
   std::vector<Instruction*> members(const Region& region) const {
     std::vector<Instruction*> ordered;
     for (const auto& instruction : region.instructions())
@@ -61,7 +61,8 @@ private:
       add(value.def);
   }
 
-  // What widens a mask to the scores' dims costs nothing inside, and a tensor as large as the scores outside.
+  // Adds the producers of a mask: broadcasting it to the scores' dims costs nothing inside the kernel, and a
+  // tensor as large as the scores outside.
   void add_mask(const Instruction& user) {
     for (Value operand : user.operands()) {
       Instruction* producer = operand.def;

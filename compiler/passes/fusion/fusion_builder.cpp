@@ -8,7 +8,7 @@
 namespace firn {
 namespace {
 
-constexpr size_t kMaximumNames = 4; // of ONNX nodes that a fusion's location lists
+constexpr size_t kMaximumNames = 4; // a fusion's location lists so many ONNX nodes
 
 std::string merged_location(const std::vector<Instruction*>& members) {
   std::vector<std::string> names;

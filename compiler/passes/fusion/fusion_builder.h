@@ -13,7 +13,7 @@ namespace firn {
 // members themselves stay for the caller to erase.
 Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind,
                          const std::vector<Instruction*>& exported, Instruction* before);
-// The same in front of the last member, which alone is exported.
+// Puts the fusion in front of the last member, which alone is exported.
 Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind);
 
 } // namespace firn

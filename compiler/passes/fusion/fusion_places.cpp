@@ -17,8 +17,8 @@ MemberPlace whole(const Instruction& walked, const Type& type) {
   return place;
 }
 
-// Where `user`, computed at a place, reads an operand. What neither moves data nor is elementwise walks over
-// its operands by steps of its own.
+// The place at which `user`, computed at a place, reads an operand. An op that neither moves data nor is
+// elementwise walks over its operands by steps of its own.
 MemberPlace operand_place(const Instruction& user, const Type& operand, const MemberPlace& at) {
   MemberPlace place{at.walked, at.steps, std::vector<PlaceAxis>(static_cast<size_t>(operand.rank()))};
   const Attributes& attributes = user.attributes();
@@ -37,7 +37,7 @@ MemberPlace operand_place(const Instruction& user, const Type& operand, const Me
     for (size_t d = 0; d < place.axes.size(); ++d)
       place.axes[static_cast<size_t>(attributes.ints("permutation")[d])] = at.axes[d];
     return place;
-  case Opcode::Reshape: { // of dims of extent 1
+  case Opcode::Reshape: { // in fusions it only adds or drops dims of extent 1
     size_t from = 0;
     for (size_t d = 0; d < place.axes.size(); ++d) {
       if (operand.dims[d] == Dim(1)) continue;

@@ -1,6 +1,6 @@
-// At which places a fusion's kernel computes its members: slices and transposes let one step of the kernel
-// ask for several elements of a member, and members behind that for more still, up to twice as many from each
-// to the next.
+// The places at which a fusion's kernel computes its members: slices and transposes let one step of the
+// kernel ask for several elements of a member, and for more still of the producers of that member, up to
+// twice as many from each to the next.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -20,14 +20,14 @@ struct PlaceAxis {
 
 // An element that one step computes.
 struct MemberPlace {
-  const Instruction* walked = nullptr; // what the steps are steps of: the last member, or one that reduces
-  int64_t steps = 0;                   // of that walk, over the result or over what is reduced
+  const Instruction* walked = nullptr; // the member that the kernel walks over: the last one, or a reduction
+  int64_t steps = 0;                   // elements of its result, or of the operand it reduces
   std::vector<PlaceAxis> axes;
   bool operator==(const MemberPlace&) const = default;
 };
 
-// Places by member, each once. `members` in program order, the last one is the kernel's result. Nothing if
-// there are more than `most` places of elementwise members in all.
+// Places by member, each once. `members` are in program order, the last one is the kernel's result. Nothing
+// if there are more than `max` places of elementwise members in all.
 std::optional<std::unordered_map<const Instruction*, std::vector<MemberPlace>>>
 places_of_members(const std::vector<Instruction*>& members, size_t max);
 

@@ -40,7 +40,7 @@ bool is_blockable(const Type& type) {
          type.dims[1].is_static() && max_elements(type) > 0;
 }
 
-// At most.
+// The positions of an image, with every dim at its bound.
 int64_t positions_of(const Type& type) {
   int64_t count = 1;
   for (size_t d = 2; d < type.dims.size(); ++d) count *= type.dims[d].extent.upper_bound();
@@ -142,7 +142,7 @@ private:
 
   bool can_concatenate(const Instruction& concatenate) const {
     if (concatenate.attributes().integer("dim") != 1) return true;
-    // Of operands that vary a static number may come: what an image has, and what it lacks to a multiple.
+    // Varying channels may add up to a static number: those of an image, and those that pad it to a multiple.
     for (int i = 0; i < concatenate.num_operands(); ++i) {
       const Dim& channels = concatenate.operand(i).type().dims[1];
       bool is_last = i + 1 == concatenate.num_operands();
@@ -151,7 +151,7 @@ private:
     return true;
   }
 
-  // What a transpose of an image makes in blocks costs no more than what it makes plain.
+  // Whether the value costs no more in blocks than plain: a transpose writes either at the same cost.
   static bool can_be_made_blocked(Value value) { return is_free(value) || value.def->is(Opcode::Transpose); }
 
   // Broadcasts, constants and indices take any layout for free.
@@ -233,8 +233,8 @@ private:
     if (is_profitable) convolution.set_operand(0, blocked_form(input, block_));
   }
 
-  // Convolutions read single elements of plain images: as well where they lie, in another order. The
-  // transpose of an image is a view then.
+  // Convolutions read plain images element by element, in any order of dims: the transpose of an image can be
+  // a view.
   static void read_transposed(Instruction& transpose) {
     if (!transpose.is(Opcode::Transpose) || !transpose.has_uses()) return;
     Type type = transpose.type();
@@ -279,7 +279,7 @@ private:
     return max_elements((is_enlarged ? value.def->operand(0) : value).type());
   }
 
-  // Makes a value in blocks of what it is made of, where that is less to convert and nobody wants it plain.
+  // Computes the instruction in blocks if its operands are less to convert and nobody reads it plain.
   bool make_blocked(Instruction& instruction, int block) {
     if (block != block_ || instruction.users().size() != 1 || contains_result(region_, instruction) ||
         !can_follow(instruction))
@@ -330,11 +330,11 @@ private:
   static Region& region_of(Value value) { return *value.def->parent(); }
 
   Region& region_;
-  int block_; // where vectors of channels decide
+  int block_; // channels per block that fill a vector
   const PassOptions& options_;
   std::unordered_set<const Instruction*> blocked_;
-  std::unordered_map<const Instruction*, int> sizes_; // of their blocks
-  // Of a value, in blocks of so many channels, plain at 0, where it is not so itself.
+  std::unordered_map<const Instruction*, int> sizes_; // channels per block of each in `blocked_`
+  // Converted forms by value and channels per block; 0: plain.
   std::map<std::tuple<Instruction*, int, int>, Value> copies_;
 };
 

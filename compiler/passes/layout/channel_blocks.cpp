@@ -24,7 +24,7 @@ public:
   }
 
 private:
-  // Whether its result lies as its operands do, so that it is no op of another kind.
+  // Whether the instruction's result has the layout of its operands.
   bool follows(const Instruction& instruction) const {
     return blocked_.count(&instruction) && !instruction.is(Opcode::Convolution);
   }
@@ -92,7 +92,7 @@ private:
     return channels.is_static() && channels.value() % row == 0;
   }
 
-  // By whom it is read in blocks. All others read it plain.
+  // Whether users that read the value in blocks can read blocks of `row` channels. All others read it plain.
   bool can_be_read(const Instruction& instruction, int row) const {
     std::vector<Instruction*> users = instruction.users();
     return std::all_of(users.begin(), users.end(), [&](const Instruction* user) {

@@ -9,12 +9,12 @@
 
 namespace firn {
 
-// Operands of an op that follows its operands' layout, but for tables, indices and what is padded with.
+// Operands of an op that follows its operands' layout, except tables, indices and padding values.
 std::vector<Value> tensor_operands(const Instruction& instruction);
 
-// Of each of the instructions whose results lie in blocks. Values that are read, or computed, in vectors have
-// `lanes`; those that only tile matrices make and multiply, with what moves and computes position by position
-// between these, as many as fill a row where that divides their channels.
+// Channels per block of each instruction whose result lies in blocks. Values that vectors read or compute
+// have `lanes`. Values that only tile matrices make and multiply, and the ops between these that move or
+// compute position by position, have as many as fill a row if that divides their channels.
 std::unordered_map<const Instruction*, int>
 channels_per_block(const std::unordered_set<const Instruction*>& blocked, int lanes,
                    const PassOptions& options);

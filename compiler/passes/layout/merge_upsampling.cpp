@@ -18,7 +18,8 @@ std::vector<int64_t> without_units(const Type& type) {
   return dims;
 }
 
-// A value whose elements along one dim stand `factor` times in a row; dims counted without those of extent 1.
+// A value that repeats each element of `source` along one dim `factor` times in a row. `dim` does not count
+// dims of extent 1.
 struct Repeat {
   Value source;
   size_t dim;

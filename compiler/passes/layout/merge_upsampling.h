@@ -12,8 +12,8 @@ namespace firn {
 //
 //   broadcast_in_dim %x {dims = [0, 1, 2, 4]} : [n, c, h, fh, w, fw]; reshape : [n, c, h * fh, w * fw]
 //
-// Only images for which `wanted` holds; read from memory in rows, the repetitions axis by axis are the better
-// ones.
+// Only images for which `wanted` holds are rewritten: those that are read from memory in rows are better
+// repeated axis by axis.
 bool merge_upsampling(Region& region, const std::function<bool(Value image)>& wanted);
 
 } // namespace firn

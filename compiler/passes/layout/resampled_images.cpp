@@ -27,7 +27,7 @@ void leave_plain(const Region& region, std::unordered_set<const Instruction*>& b
         read_plain(instruction))
       chain.insert(&instruction);
   }
-  // Elementwise ops with another operand in blocks stay, and what they read.
+  // Elementwise ops with another operand in blocks stay blocked, and so do the values that they read.
   for (bool changed = true; changed;) {
     changed = false;
     for (auto at = chain.begin(); at != chain.end();) {

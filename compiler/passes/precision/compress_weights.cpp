@@ -31,8 +31,8 @@ namespace firn {
 namespace {
 
 constexpr int64_t kBlock = 32;
-// A weight of the largest magnitude in a block becomes about so many steps of its scale: beyond the last
-// integer it is cut off, which pays where it stands alone.
+// Candidate scales make the largest weight of a block about so many steps. Beyond the last integer the weight
+// is clamped, which pays if no other is nearly as large.
 constexpr double kLargestSteps[] = {6.5, 7, 7.5, 8, 8.5, 9, 10};
 
 // A constant matrix column by column, however it lies.
@@ -112,7 +112,8 @@ Compressed in_bytes(const Columns& columns) {
   return made;
 }
 
-// The scale of a block, which bf16 has, of the candidates and the best one for the integers that each gives.
+// The best scale that bf16 holds for a block: tries each candidate, and then the scale that fits the
+// candidate's integers best.
 float best_scale(std::span<const float> values) {
   double largest = largest_magnitude(values), min_error = INFINITY;
   float best = 1;
@@ -137,7 +138,7 @@ float best_scale(std::span<const float> values) {
   return best;
 }
 
-// Of whole blocks.
+// Compresses columns of whole blocks.
 Compressed in_blocks(const Columns& columns) {
   int64_t blocks = columns.steps / kBlock;
   Compressed made{std::make_shared<Literal>(DType::I4, std::vector<int64_t>{columns.count, blocks, kBlock}),
@@ -212,7 +213,7 @@ private:
   int64_t model_bytes_;
 };
 
-// Rows of [gates * h, k] that a step of so many batch entries waits for.
+// Compresses rows of [gates * h, k] if a step of so many batch entries waits for them.
 bool compress_rows(GraphBuilder& builder, Value& weights, Value& scales, int64_t batch,
                    const TargetInfo& target, int64_t model_bytes) {
   const Literal* literal = weights ? constant_literal(weights) : nullptr;

@@ -26,7 +26,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kSmallElements = 256; // of constants that are worth their bytes
+constexpr int64_t kSmallElements = 256; // constants of so many elements are worth a copy in bytes
 
 bool is_sub_byte(const Type& type) {
   return type.is_tensor() && firn::is_sub_byte(type.dtype);
@@ -35,7 +35,7 @@ bool is_narrow(const Type& type) {
   return is_sub_byte(type) || (type.is_tensor() && is_small_float(type.dtype));
 }
 
-// What holds the numbers of a packed dtype, one to a byte.
+// The dtype that holds the numbers of a packed dtype, one to a byte.
 DType byte_dtype(DType dtype) {
   if (dtype == DType::F4E2M1) return DType::F8E4M3FN;
   return is_signed(dtype) ? DType::I8 : DType::U8;
@@ -58,7 +58,7 @@ bool only_moves(const Instruction& instruction) {
          instruction.attributes().word("reduction", "none") == "none";
 }
 
-// Ops on whose values the pass has nothing to say: regions with types of their own, sequences, fusions.
+// Ops that the pass does not change: those with sequences, or with regions of their own types, and fusions.
 bool is_left_alone(const Instruction& instruction) {
   OpClass op_class = op_info(instruction.opcode()).op_class;
   return op_class == OpClass::Container || op_class == OpClass::Random ||
@@ -68,7 +68,7 @@ bool is_left_alone(const Instruction& instruction) {
 
 class NarrowTypes {
 public:
-  // Changes the region's instructions, and of what it returns nothing.
+  // Changes the region's instructions, but not its results.
   void legalise(Region& region) {
     for (Instruction* instruction : region.snapshot()) {
       if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant)) continue;
@@ -81,7 +81,7 @@ public:
     }
   }
 
-  // Values that leave the function are as its type says.
+  // Packs results of the function again, since its type says so.
   void pack_results(Region& region) {
     for (size_t i = 0; i < region.results().size(); ++i)
       if (unpacked_.count(key(region.results()[i])))
@@ -111,7 +111,7 @@ private:
     return known->second = folded(builder, convert);
   }
 
-  // Of small constants the bytes, and of such that are one number.
+  // A constant of bytes in place of the conversion of a small constant; else the conversion.
   static Value folded(GraphBuilder& builder, Instruction* convert) {
     const Instruction& source = *convert->operand(0).def;
     bool is_small = source.is(Opcode::Constant) && !source.literal()->is_opaque() &&
@@ -121,7 +121,7 @@ private:
     return values ? builder.constant((*values)[0]) : convert->result();
   }
 
-  // The value as its type was.
+  // The value in its packed dtype again, if it is held in bytes.
   Value packed(Value value, Instruction* before, Region& region) {
     auto known = unpacked_.find(key(value));
     if (known == unpacked_.end()) return value;
@@ -167,11 +167,11 @@ private:
       auto unpacked = unpacked_.find(key(operand));
       DType dtype = unpacked == unpacked_.end() ? operand.dtype() : unpacked->second;
       operand = is_small_float(operand.dtype()) ? before.convert(operand, DType::F32) : in_bytes(operand);
-      // The sign of a number fills up its byte, and is none of its bits.
+      // The byte repeats the number's sign in bits that are not to be counted.
       if (instruction.is(Opcode::CountOnes)) operand = lowest_bits(before, operand, bit_width(dtype));
       instruction.set_operand(i, operand);
     }
-    const Attribute* stated = instruction.attributes().find("result"); // of contractions
+    const Attribute* stated = instruction.attributes().find("result"); // contractions have it
     const DType* result = stated ? std::get_if<DType>(stated) : nullptr;
     if (result && is_narrow(Type::tensor(*result, {})))
       instruction.attributes().set("result", computed_dtype(*result));
@@ -193,7 +193,7 @@ private:
     return builder.binary(Opcode::And, value, mask);
   }
 
-  // What branches return and loops carry is held in bytes.
+  // Holds the values that branches return and loops carry in bytes.
   void legalise_control(Instruction& instruction) {
     hold_operands_in_bytes(instruction);
     for (int r = 0; r < instruction.num_regions(); ++r) {
@@ -206,8 +206,8 @@ private:
     for (int i = 0; i < instruction.num_results(); ++i) hold_in_bytes(instruction, i);
   }
 
-  std::map<Key, Value> bytes_of_; // of packed values
-  std::map<Key, DType> unpacked_; // values that were of a packed dtype, and are held in bytes
+  std::map<Key, Value> bytes_of_; // packed values, converted to bytes
+  std::map<Key, DType> unpacked_; // packed dtypes of the values that are held in bytes
 };
 
 bool holds_narrow(const Region& region) {

@@ -1,4 +1,4 @@
-// multiply-f16-in-f32: widens what many products of f16 read over and over.
+// multiply-f16-in-f32: widens values of f16 that many products read over and over.
 //
 //   %d = dot %x, %w : f16[128,64]     ->     %a = convert %x : f32[128,768]
 //                                            %b = convert %w : f32[768,64], constant
@@ -46,8 +46,8 @@ public:
   }
 
 private:
-  // The operand that is constant; -1 for what is no product of f16 with such a one. Where more is added
-  // before the result is rounded, it is f32.
+  // The constant operand of a product of f16; -1 for other instructions. The result is f32 if more is added
+  // before it is rounded.
   static int weights_of(const Instruction& contraction) {
     if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor()) return -1;
     if (!is_half(contraction.type()) && contraction.type().dtype != DType::F32) return -1;
@@ -58,7 +58,8 @@ private:
     return -1;
   }
 
-  // Where the CPU converts f16 at all.
+  // Whether the product waits for its weights. On CPUs that cannot convert f16 it waits for conversions
+  // instead.
   bool is_memory_bound(const Instruction& contraction, int weights) const {
     return options_.target->has_f16_conversion && has_few_rows(contraction, weights);
   }
@@ -86,7 +87,7 @@ private:
   Region& region_;
   const PassOptions& options_;
   std::map<std::pair<Instruction*, int>, Value> wide_;
-  std::vector<std::pair<Value, Value>> order_; // of what is computed, as the program comes to it
+  std::vector<std::pair<Value, Value>> order_; // computed values of `wide_`, in program order
 };
 
 } // namespace

@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  // The operand that is constant, of products that gain; -1 for others.
+  // The constant operand of a product that may gain; -1 for other instructions.
   static int weights_of(const Instruction& contraction) {
     if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor() ||
         contraction.type().dtype != DType::F32)
@@ -76,7 +76,7 @@ private:
     return known->second;
   }
 
-  // Rows of weights that are looked up as well come of the narrow ones, so that there are no others.
+  // Makes lookups of rows of the weights read the narrow ones too, so that the wide ones are not stored.
   static void look_up(Value weights, Value converted) {
     for (Instruction* user : std::vector<Instruction*>(weights.def->users())) {
       if (!user->is(Opcode::Gather) || !(user->operand(0) == weights)) continue;
@@ -95,7 +95,7 @@ private:
     return instruction.is(Opcode::Convert) && instruction.type().dtype == DType::BF16;
   }
 
-  // Whether everybody reads it narrow or computes with it, and somebody for a product.
+  // Whether every user reads the moved value narrow or is elementwise, and at least one reads it narrow.
   bool may_be_held(const Instruction& movement, const std::set<const Instruction*>& held) const {
     bool is_wanted = false;
     for (const Instruction* user : movement.users()) {
@@ -115,7 +115,7 @@ private:
     return computed;
   }
 
-  // What is moved between such products is narrow from where it is computed.
+  // Narrows values that are moved on their way to such products where they are computed.
   void hold_moved() {
     std::vector<Instruction*> movements;
     std::set<const Instruction*> held;
@@ -173,7 +173,7 @@ private:
   Region& region_;
   const PassOptions& options_;
   std::map<std::pair<Instruction*, int>, Value> narrow_;
-  std::vector<std::pair<Value, Value>> order_; // the same, as the program comes to them
+  std::vector<std::pair<Value, Value>> order_; // the pairs of `narrow_`, in program order
 };
 
 } // namespace

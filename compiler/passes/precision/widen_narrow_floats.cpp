@@ -59,7 +59,7 @@ bool is_widened_composite(const Instruction& instruction) {
                      [&](std::string_view name) { return is_composite(instruction, name); });
 }
 
-// Conversions round, and comparisons are of values that are rounded.
+// Whether the op is computed in f32. Conversions round, and comparisons take rounded values.
 bool computes(const Instruction& instruction) {
   if (is_contraction(instruction.opcode())) return true;
   if (instruction.is(Opcode::Convert) || !is_narrow(instruction.type())) return false;
@@ -73,7 +73,7 @@ bool moves(const Instruction& instruction) {
          !has_trait(instruction.opcode(), Indexed);
 }
 
-// Seen through movements.
+// Whether the value is a constant, also behind movements.
 bool is_constant(Value value) {
   while (has_trait(value.def->opcode(), Strided)) value = value.def->operand(0);
   return value.def->is(Opcode::Constant);
@@ -114,7 +114,7 @@ private:
            std::any_of(instruction.operands().begin(), instruction.operands().end(),
                        [&](Value operand) { return is_wide(operand); });
   }
-  // What comes from memory as it is, state above all, is moved so.
+  // Whether a movement is done in f32. Values that come narrow from memory, such as states, are moved narrow.
   bool moves_wide(const Instruction& instruction) const {
     bool any = false;
     for (Value operand : instruction.operands()) {
@@ -148,7 +148,8 @@ private:
     }
   }
 
-  // Weights that a product waits for, and both factors of bf16 where that is the faster product.
+  // Whether the operand stays narrow: weights that a product waits for, and both factors of bf16 if their
+  // product is faster in bf16.
   bool stays_narrow(const Instruction& instruction, int operand) const {
     if (!is_contraction(instruction.opcode())) return false;
     bool is_weights = is_constant(instruction.operand(operand));
@@ -172,7 +173,7 @@ private:
   // nor from there within one node of the model. A Cast of the model is a node of its own, and rounds.
   bool drop_rounding(Instruction& convert) {
     Value from = convert.operand(0), to = convert.result();
-    if (is_wide(from) && to.dtype() == DType::F32) return true; // of f32 now: a no-op
+    if (is_wide(from) && to.dtype() == DType::F32) return true; // converts f32 to f32 now
     bool is_own = from.dtype() == DType::F32 && is_narrow(to.type()) && is_elementwise(from.def->opcode()) &&
                   from.def->location() == convert.location() && has_one_use(from);
     if (!is_own || from.def->parent() != convert.parent() || is_rounded(to)) return false;
@@ -182,8 +183,8 @@ private:
     return true;
   }
 
-  // Whether users see what the value's type holds, and others read that then: it is stored once. They are
-  // conversions to other types, and products of factors that stay narrow.
+  // Whether a user needs the value rounded to its type: a conversion to another type, or a product of factors
+  // that stay narrow. All users then read the rounded value, so that it is stored once.
   bool is_rounded(Value value) const {
     const auto& users = value.def->users();
     return std::any_of(users.begin(), users.end(), [&](const Instruction* user) {
@@ -202,7 +203,7 @@ private:
     if (is_new) known->second = is_view(*value.def) ? wide_view(value) : convert_behind(value, DType::F32);
     return known->second;
   }
-  // What is read where it lies is so of the source in f32 too: constants are folded, and dots see through it.
+  // Views are taken of the source in f32, not converted: constants then fold, and dots see through the view.
   static bool is_view(const Instruction& instruction) {
     return instruction.is(Opcode::Transpose) || instruction.is(Opcode::Reshape) ||
            instruction.is(Opcode::BroadcastInDim);
@@ -256,7 +257,7 @@ private:
   }
 
   const PassOptions& options_;
-  std::map<Key, DType> dtype_of_;      // of values that have become f32, in the model
+  std::map<Key, DType> dtype_of_;      // the model's dtypes of values that have become f32
   std::map<Key, Value> wide_, narrow_; // conversions
 };
 

@@ -11,7 +11,7 @@
 namespace firn {
 namespace {
 
-// What conversions that lose nothing are made of.
+// The value in front of conversions that lose nothing.
 Value before_widening(Value value) {
   while (value.def->is(Opcode::Convert)) {
     Value from = value.def->operand(0);
@@ -50,7 +50,7 @@ std::optional<ScaledIntegers> product_of(Value value) {
   return std::nullopt;
 }
 
-// Whole numbers, and no larger than bytes may be apart from.
+// Whether the numbers are whole, and small enough for zero points of bytes.
 bool are_zero_points(const LiteralRef& literal) {
   constexpr double kMax = 1024;
   if (!literal) return false;
@@ -61,7 +61,7 @@ bool are_zero_points(const LiteralRef& literal) {
   return true;
 }
 
-// Such as kernels read beside integers in blocks.
+// Whether kernels read scales of that dtype beside integers in blocks.
 bool are_scales(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
@@ -130,7 +130,7 @@ std::optional<BlockWeights::Parameter> BlockWeights::parameter(Value value) cons
   return parameter;
 }
 
-// The finer of both cuts the columns into blocks.
+// Sets both parameters; the one with more blocks cuts the columns.
 bool BlockWeights::set_parameters(Value zero_point, Value scale) {
   auto scales = parameter(scale);
   if (!scales || !is_float(scales->source.dtype())) return false;
@@ -166,7 +166,8 @@ int64_t BlockWeights::integer(int64_t column, int64_t step) const {
   return value - static_cast<int64_t>(zero_.numbers->get_double(zero_.at(column, step / block_)));
 }
 
-// Of four bits if those have what each block's integers span.
+// Chooses four bits if these hold the span of every block's integers, else eight, and the shift of each block
+// into that range.
 void BlockWeights::set_shifts() {
   struct Span {
     int64_t min = INT16_MAX, max = INT16_MIN;

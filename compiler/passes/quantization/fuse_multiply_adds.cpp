@@ -1,4 +1,5 @@
-// fuse-multiply-adds: rounds once where products are added to before they are quantised, and divides by it.
+// fuse-multiply-adds: makes products and additions in front of a quantisation multiply-adds, which round
+// once, and divides by means of multiply-adds.
 //
 //   %p = multiply %sums, %scales                     ->    %y = multiply_add %sums, %scales, %bias
 //   %y = add %p, %bias                                     %r = round_nearest_even %y
@@ -6,12 +7,12 @@
 //   %c = clamp %low, %r, %high
 //   %q = convert %c : u8
 //
-// What is computed of integers between two quantisations is not what the model writes operation by operation:
-// scales are joined where the integers are multiplied as such. One rounding less moves results no further,
-// and products over few channels spend more instructions on what follows than on sums.
+// Values between two quantisations are not computed operation by operation as in the model: scales are joined
+// where integers are multiplied as such. One rounding less moves results no further, and products over few
+// channels spend more instructions on the epilogue than on sums.
 //
 // Other values, such as a network's inputs, are divided by their scale as the standard has it. A division
-// takes as long as sixteen products, and what the product with the inverse is off by is known exactly:
+// takes as long as sixteen products, and the error of the product with the inverse is known exactly:
 //
 //   %q = divide %x, %scale        ->    %p = multiply %x, %inverse
 //                                       %e = multiply_add %p, -%scale, %x
@@ -33,7 +34,7 @@
 namespace firn {
 namespace {
 
-// The f32 of a region that nothing reads but what rounds it to integers.
+// The additions of a region in f32 whose results are only rounded to integers.
 class QuantisedFloats {
 public:
   explicit QuantisedFloats(Region& region) : region_(region) {

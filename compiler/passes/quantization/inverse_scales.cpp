@@ -1,4 +1,4 @@
-// Factors that sums of products with constants take in these.
+// Multiplies sums of products with constants by a factor, in the constants.
 #include "compiler/passes/quantization/inverse_scales.h"
 
 #include "compiler/graph/producers.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxTerms = 8;
 
-// Whether a sum of products with constants can take one more factor in its constants, which f32 holds then.
+// Whether the constants of a sum of products can be multiplied by a factor and stay within f32.
 bool takes_factor(Value sum, double factor, int terms) {
   const Instruction& def = *sum.def;
   const ValueRanges by{std::abs(factor), std::abs(factor)};
@@ -47,10 +47,10 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
 
 } // namespace
 
-// y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
-// decides between two steps where both are as near.
+// y / scale, where y is computed of quantised values, is rounded: an error in the quotient's last bit matters
+// only where two steps are equally near.
 Value multiply_by_inverse(Instruction& convert) {
-  // Of masked scores, among which are the least numbers of f32, too.
+  // Masked scores contain the lowest number of f32: their scale may be huge.
   constexpr ScaleRange kAnyScale{0x1p-149, 0x1p128};
   auto value = quantized(convert, kAnyScale);
   if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};

@@ -56,7 +56,7 @@ Value by_columns(GraphBuilder& b, Value x, const BlockWeights& weights, const Ty
   return b.op(Opcode::Multiply, {product, make_broadcast(b, scales, result, {last})});
 }
 
-// The integers in that type; of u4 and u8 as rows of bytes are multiplied by.
+// The integers in that dtype; u4 and u8 with the offset and order in which they are multiplied by byte rows.
 LiteralRef stored_as(const Literal& integers, DType dtype) {
   auto stored = std::make_shared<Literal>(dtype, integers.dims());
   std::span<const int8_t> values = integers.data<int8_t>();
@@ -75,12 +75,12 @@ Value in_blocks(GraphBuilder& b, Value x, int64_t blocks) {
   return b.reshape(x, dims);
 }
 
-// Bytes that stand for x, each block of a row by its largest: [rows..., K], what they are to be multiplied
-// by, [rows..., blocks], and where sums of them start beside integers of such a type.
+// Rows of x as bytes [rows..., K], with a scale for each block of a row [rows..., blocks], and start values
+// of the sums over a block (compiler/graph/blocked_dot.h).
 struct ByteRows {
   Value bytes, scales, starts;
-  Value sums;      // of the numbers that they stand for, by blocks
-  double zero = 0; // what each product stands for too much by, times its weight
+  Value sums;      // sums over each block of the numbers that the bytes stand for
+  double zero = 0; // a byte times its scale is so much more than the number it stands for
 };
 ByteRows in_bytes(GraphBuilder& b, Value x, int64_t blocks, DType integers) {
   constexpr float kLargest = 127;
@@ -157,7 +157,7 @@ bool bytes_suffice(const Instruction& dot) {
   return factors && std::get<DType>(*factors) == DType::I8;
 }
 
-// Filters of bytes with a scale for each channel, or one.
+// Convolves with filters of bytes, and multiplies the result by their scale, one or one for each channel.
 Value narrow_filters(Instruction& convolution, const PassOptions& options) {
   if (convolution.type().dtype != DType::F32 || !convolution.type().is_static() ||
       convolution.operand(0).dtype() != DType::F32 || options.goals.precision == Precision::BF16 ||

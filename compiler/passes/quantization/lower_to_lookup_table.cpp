@@ -1,11 +1,11 @@
-// lower-to-lookup-table: looks up what is computed of one byte.
+// lower-to-lookup-table: looks up the results of functions of one byte.
 //
 //   %f = multiply (convert %x : f32[8,64]), %s          %x : u8[8,64]
 //   %g = multiply %f, (logistic %f)               ->    %y = gather <256 results>, %x : u8[8,64]
 //   %y = quantize %g : u8[8,64]
 //
 // A byte has 256 values: any function from bytes to bytes is a table of them, evaluated once, here. It pays
-// where the function has transcendentals or divisions; what little arithmetic takes stays in the kernel that
+// if the function has transcendentals or divisions; a function of little arithmetic stays in the kernel that
 // computes the bytes.
 //
 // - Requires: quantised values are where they are computed (move-quantization).
@@ -23,9 +23,9 @@ namespace firn {
 namespace {
 
 constexpr size_t kMaxMembers = 64;
-constexpr int64_t kMinElements = 4 * kByteValues; // of what is looked up
+constexpr int64_t kMinElements = 4 * kByteValues; // fewer elements are not worth a table
 
-// The elementwise ops between a value of bytes and one other.
+// The elementwise ops that compute one value of bytes from another.
 class ByteFunction {
 public:
   explicit ByteFunction(Instruction& result) : result_(result) {}
@@ -44,7 +44,7 @@ public:
   }
 
 private:
-  // False: it depends on something else.
+  // Collects the ops that the member depends on; false if it depends on more than one value of bytes.
   bool collect(Instruction& member, bool through_tables) {
     if (members_.count(&member)) return true;
     if (members_.size() >= kMaxMembers) return false;
@@ -62,7 +62,7 @@ private:
       } else if (passes) {
         if (argument_ && !(argument_ == def.operand(1))) return false;
         argument_ = def.operand(1);
-        is_costly_ = true; // with a table already: one that goes further is as cheap
+        is_costly_ = true; // a table is read already: one that goes further is as cheap
       } else if (!is_elementwise(def.opcode()) || !collect(def, through_tables)) {
         return false;
       }
@@ -85,7 +85,7 @@ private:
     return builder.op(Opcode::Gather, {table, index}, {{"axis", int64_t{0}}});
   }
 
-  // The value at every byte.
+  // The value computed for each of the 256 bytes.
   Value remade(GraphBuilder& builder, Value value) {
     auto [known, is_new] = made_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;

@@ -70,7 +70,8 @@ GraphBuilder builder_at(Instruction& instruction) {
   return GraphBuilder(*instruction.parent(), &instruction);
 }
 
-// The integer that stands for zeros around constants; nothing: they have none, or this pads otherwise.
+// The integer that pads constants where the model pads with zeros; nothing if there is none, or if the
+// instruction does something else.
 std::optional<double> padding_of_weights(const Instruction& instruction, const Dequantized& from) {
   if (!instruction.is(Opcode::Pad) || !constant_literal(from.integers) || from.shift != 0 ||
       !is_splat_of(instruction.operand(1), 0))
@@ -83,7 +84,7 @@ std::optional<double> padding_of_weights(const Instruction& instruction, const D
   return zero >= own.min && zero <= own.max ? std::optional(zero) : std::nullopt;
 }
 
-// The movement of integers, done at once where they are constants: those who multiply want to see weights.
+// The movement of integers, evaluated if they are constants: passes that multiply look for constant weights.
 Value moved_integers(GraphBuilder& builder, const Instruction& movement, Value integers, double padding) {
   std::vector<Value> operands{integers};
   if (movement.is(Opcode::Pad)) operands.push_back(builder.scalar(integers.dtype(), padding));
@@ -121,14 +122,14 @@ int64_t count_before(const std::vector<int64_t>& dims, size_t end) {
                          std::multiplies<>());
 }
 
-// Numbers for each index of a dim.
+// One number for each index of a dim.
 struct ChannelScales {
   Value values;
   int64_t dim;
 };
 
-// Those of an operand's dim in the result of a reshape: of a dim of as many elements, or one that holds the
-// dim and its neighbours.
+// The numbers of an operand's dim in the result of a reshape, if that has a dim of the same elements, or one
+// that holds the dim and its neighbours.
 std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instruction& reshape, Value scales,
                                              size_t dim) {
   const std::vector<int64_t> from = reshape.operand(0).type().static_dims(),
@@ -149,8 +150,8 @@ std::optional<ChannelScales> reshaped_scales(GraphBuilder& builder, const Instru
   return std::nullopt;
 }
 
-// Where those of a dim are in the result of an op that moves elements; nothing: they are not for each index
-// of its dims.
+// The numbers of a dim in the result of an op that moves elements; nothing if no dim of the result has one
+// for each index.
 std::optional<ChannelScales> moved_scales(GraphBuilder& builder, const Instruction& movement, Value scales,
                                           int64_t dim) {
   const Attributes& attributes = movement.attributes();
@@ -224,7 +225,7 @@ Value moved_parameter(GraphBuilder& builder, const Instruction& movement, Value 
   return moved ? make_broadcast(builder, moved->values, to, {moved->dim}) : Value{};
 }
 
-// The same of weights with a zero point or a scale for each channel.
+// move(dequantize(x)) = dequantize(move(x)), for weights with a zero point or a scale for each channel.
 Value sink_channel_scales(Instruction& instruction) {
   if (!instruction.type().is_tensor() || instruction.type().dtype != DType::F32) return {};
   bool only_moves = only_moves_first(instruction);
@@ -246,7 +247,7 @@ Value sink_channel_scales(Instruction& instruction) {
   return builder.op(Opcode::Multiply, {builder.convert(numbers, DType::F32), scale});
 }
 
-// The same of values that all stand for the same numbers.
+// Concatenates integers instead of floats, if all operands have one scale and zero point.
 Value sink_concatenated(Instruction& concatenate) {
   if (!concatenate.is(Opcode::Concatenate) || concatenate.type().dtype != DType::F32) return {};
   std::vector<Value> integers;
@@ -265,13 +266,13 @@ Value sink_concatenated(Instruction& concatenate) {
   return dequantize_like(builder, moved(builder, concatenate, integers), *first);
 }
 
-// Whether quantising the value is the end of the kernel that computes it, or what reads it.
+// Whether quantising the value joins the kernel that computes it, or undoes its dequantisation.
 bool is_quantised_for_less(Value value) {
   bool is_computed = !value.def->is(Opcode::Parameter) && !value.def->is(Opcode::Constant);
   return value.rank() > 0 && is_computed && (has_one_use(value) || dequantized(value));
 }
 
-// Integers between bounds; those that hold all of their type are none.
+// Clamps integers, unless the bounds hold all of their type.
 Value bounded_integers(GraphBuilder& builder, Value integers, double low, double high) {
   const NumberRange all = range_of(integers.dtype());
   if (low <= all.min && high >= all.max) return integers;
@@ -291,7 +292,7 @@ Value quantized_again(Instruction& convert, const Quantized& to) {
                           quantized_number(to, inner.high));
 }
 
-// Bounds of bytes that are quantised for this alone are those that they are quantised by.
+// clamp(quantize(y)) = quantize(y) by both bounds, if nothing else reads the bytes.
 Value narrow_quantization(Instruction& clamp) {
   if (!clamp.is(Opcode::Clamp) || !has_one_use(clamp.operand(1))) return {};
   auto low = splat_value(clamp.operand(0)), high = splat_value(clamp.operand(2));
@@ -304,7 +305,7 @@ Value narrow_quantization(Instruction& clamp) {
   return quantize_like(builder, quantization->y, *quantization);
 }
 
-// quantize(move(y)) = move(quantize(y)), where y is computed for this alone.
+// quantize(move(y)) = move(quantize(y)), if nothing else reads y.
 Value raise_quantization(Instruction& convert) {
   auto to = quantized(convert);
   if (!to || !is_quantised(to->dtype)) return {};
@@ -331,8 +332,8 @@ Value quantized_and_shifted(Instruction& convert, Quantized to, const Shifted& b
   return shift_like(builder, quantize_like(builder, to.y, to), by);
 }
 
-// Activations of i8 become u8 with a zero point 128 above, or stay the same numbers where none is below zero:
-// for instructions that multiply bytes of unlike signs alone.
+// Makes activations of i8 u8, for instructions that multiply bytes of unlike signs alone: with a zero point
+// 128 above, or as the same numbers if none is below zero.
 Value make_unsigned(Instruction& convert, const TargetInfo& target) {
   auto to = quantized(convert);
   if (!to || to->dtype != DType::I8 || dot4_facts(target, Factor::U8, Factor::S8).form != MacForm::Native ||
@@ -347,7 +348,7 @@ Value make_unsigned(Instruction& convert, const TargetInfo& target) {
   return quantized_and_shifted(convert, *to, by);
 }
 
-// Activations of u16 become i16 with a zero point 32768 below: for instructions that multiply pairs of these.
+// Makes activations of u16 i16, with a zero point 32768 below, for instructions that multiply pairs of i16.
 Value make_signed(Instruction& convert, const TargetInfo& target) {
   auto to = quantized(convert);
   if (!to || to->dtype != DType::U16 || !plan::is_profitable_in_pairs(target)) return {};
@@ -355,7 +356,7 @@ Value make_signed(Instruction& convert, const TargetInfo& target) {
   return quantized_and_shifted(convert, *to, {{}, -32768});
 }
 
-// move(shift(x)) = shift(move(x)): none of the numbers changes its place in their order.
+// move(shift(x)) = shift(move(x)): a shift keeps the order of numbers.
 Value sink_shift(Instruction& instruction) {
   bool joins = instruction.is(Opcode::Concatenate);
   if (!joins && !only_moves_first(instruction)) return {};
@@ -378,7 +379,7 @@ Value sink_shift_of_bounds(Instruction& clamp) {
   auto low = splat_value(clamp.operand(0)), high = splat_value(clamp.operand(2));
   auto inner = shifted(clamp.operand(1));
   if (!low || !high || !inner) return {};
-  // Numbers below a byte's zero are not there where it is not shifted.
+  // Integers in front of the shift have no numbers below the least of their type.
   const double min = is_signed(inner->integers.dtype()) ? -32768 : 0;
   auto offset = static_cast<double>(inner->shift);
   GraphBuilder builder = builder_at(clamp);
@@ -387,7 +388,7 @@ Value sink_shift_of_bounds(Instruction& clamp) {
   return shift_like(builder, bound, *inner);
 }
 
-// What is computed of shifted integers is computed of those below the shift.
+// convert(shift(x)) = convert(x) - shift: ops behind it then compute with x, without the xor.
 Value undo_shift(Instruction& convert) {
   DType to = convert.type().dtype;
   if (!convert.is(Opcode::Convert) || (to != DType::I32 && to != DType::F32)) return {};
@@ -425,7 +426,7 @@ Value choose_signs(Instruction& instruction, const PassOptions& options) {
 } // namespace
 
 bool move_quantization(Module& module, const PassOptions& options) {
-  // Which numbers are left above zero is known when all bounds are where they belong.
+  // Signs are chosen last: bounds, which tell whether numbers are below zero, have to be in place.
   bool changed = rewrite_module(module, options, move_past_quantization);
   return rewrite_module(module, options, choose_signs) || changed;
 }

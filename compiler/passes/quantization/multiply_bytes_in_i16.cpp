@@ -1,4 +1,4 @@
-// multiply-bytes-in-i16: widens the bytes that many products read over and over.
+// multiply-bytes-in-i16: widens bytes that products read over and over.
 //
 //   %c = convolution %x, %w {result = i32}       ->     %a = convert %x : i16[1,64,56,56]
 //                                                       %c = convolution %a, %w {result = i32}
@@ -42,8 +42,8 @@ public:
   }
 
 private:
-  // The operand whose elements are multiplied one with many: the computed one, of two such the first. -1 for
-  // what is no product of bytes, or gains nothing.
+  // The operand each of whose elements is multiplied with many: the computed one, or the first if both are
+  // computed. -1 if this is no product of bytes, or gains nothing.
   int rows_of(const Instruction& contraction) const {
     if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor() ||
         contraction.type().dtype != DType::I32 || !plan::is_byte(contraction.operand(0)) ||
@@ -83,7 +83,7 @@ private:
     return builder.convert(bytes.def->operand(0), DType::I16);
   }
 
-  // Whether the bytes are those of operands, and these are to be widened: tables of bytes, and constants of
+  // Whether the op moves bytes of operands that are to be widened instead. Tables of bytes, and constants of
   // which a run reads some rows, stay half as large.
   static bool moves_bytes(const Instruction& instruction) {
     return moved_operands(instruction) > 0 && !instruction.is(Opcode::Gather);
@@ -100,7 +100,7 @@ private:
   Region& region_;
   const PassOptions& options_;
   std::map<std::pair<Instruction*, int>, Value> wide_;
-  std::vector<std::pair<Value, Value>> order_; // as the program comes to them
+  std::vector<std::pair<Value, Value>> order_; // the pairs of `wide_`, in program order
 };
 
 } // namespace

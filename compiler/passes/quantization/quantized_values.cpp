@@ -22,7 +22,7 @@ bool is_spread_scalar(Value value) {
          (value.def->is(Opcode::BroadcastInDim) && value.def->operand(0).rank() == 0);
 }
 
-// The same zero point or scale, of other dims.
+// A zero point or scale of the whole tensor, spread over other dims.
 Value respread(GraphBuilder& builder, Value parameter, const Type& dims) {
   if (parameter.rank() > 0 && parameter.def->is(Opcode::BroadcastInDim) &&
       parameter.def->operand(0).rank() == 0)
@@ -33,7 +33,7 @@ Value respread(GraphBuilder& builder, Value parameter, const Type& dims) {
   return dims.rank() == 0 ? parameter : make_broadcast(builder, parameter, type, {});
 }
 
-// For integers of other dims; null: zero.
+// The zero point plus the shift, for integers of other dims; null: zero.
 Value shifted_zero_point(GraphBuilder& builder, const Dequantized& like, const Type& dims) {
   Type type = Type::tensor(DType::I32, dims.dims);
   double shift = static_cast<double>(like.shift);
@@ -61,7 +61,7 @@ bool is_plain_i8(const Dequantized& value) {
   return value.integers.dtype() == DType::I8 && !value.zero_point && value.shift == 0;
 }
 
-// Whether bytes have room for what zero points leave of every number of that type.
+// Whether signed bytes hold every number of that type less each zero point.
 bool have_room_for_all(DType integers, const Literal* zeros) {
   const NumberRange range = range_of(integers);
   const int64_t count = zeros ? zeros->num_elements() : 1;
@@ -77,7 +77,7 @@ LiteralRef known_zeros(const Dequantized& value) {
   return value.zero_point ? known_numbers(value.zero_point) : nullptr;
 }
 
-// Null: they are no constants, or bytes have no room for what the zero point leaves.
+// The integers less their zero point; null if they are no constants, or if bytes do not hold the differences.
 std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
   if (!constant_literal(value.integers) || value.shift != 0) return nullptr;
   LiteralRef zeros = known_zeros(value);
@@ -96,7 +96,7 @@ std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
   return made;
 }
 
-// Turns the top bit over.
+// Flips the top bit.
 Value with_other_sign(GraphBuilder& builder, Value integers) {
   double top = integers.dtype() == DType::I16 ? -32768 : 128;
   return builder.op(Opcode::Xor, {integers, builder.splat_like(integers, top)});
@@ -197,7 +197,7 @@ std::optional<Centered> centered(Value value) {
   Value minuend = value.def->operand(0), subtrahend = value.def->operand(1);
   auto constant = splat_value(subtrahend);
   if (auto found = centered_on(converted(minuend, DType::I32), subtrahend)) return found;
-  // What a shift leaves, and then a zero point.
+  // Two subtractions are those of a shift and of a zero point, in either order.
   auto inner = minuend.def->is(Opcode::Subtract) ? centered(minuend) : std::nullopt;
   if (!inner || inner->shift != 0) return std::nullopt;
   if (auto shift = splat_value(inner->zero_point))
@@ -243,7 +243,7 @@ std::optional<Quantized> quantized_scaled(const Instruction& convert) {
     rounded = rounded.def->operand(0);
   }
   if (!low || !high || !(*low <= *high) || !rounded.def->is(Opcode::RoundNearestEven)) return std::nullopt;
-  // What has a fraction is cut off by the conversion, not rounded.
+  // The conversion would truncate numbers with a fraction, not round them.
   if (!is_whole(*low) || !is_whole(*high) || !is_whole(zero_point) || std::abs(zero_point) > 65536)
     return std::nullopt;
   return Quantized{rounded.def->operand(0), {1, static_cast<int64_t>(zero_point)}, dtype, *low, *high};

@@ -9,15 +9,16 @@
 //   %d = multiply (convert %c : f32[128,64]), broadcast(multiply %sx, %sw)
 //
 // The sum of (x - zx)(w - zw) is that of xw, less zx times the sum of w and zw times the sum of x, plus their
-// product: sums of i32 are exact, and so is what comes of these. Padding of a convolution stands for zero: it
-// is the zero point, which is written around the input where that is not zero. The same of products whose
-// factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like): these wrap, where
-// floats would not, so that products of floats are left alone unless their zero points are known to be near.
-// The zero points of filters multiply the sums of windows: of the input's channels, and of these in a window.
+// product: sums of i32 are exact, and so are results made of them. Padding of a convolution stands for zero:
+// it is the zero point, which is written around the input where that is not zero. Products whose factors are
+// widened to i32 and have no scale (QLinearConv, MatMulInteger and their like) are recovered in the same way.
+// These wrap, where floats would not, so that products of floats are left alone unless their zero points are
+// known to be near. The zero points of filters multiply the sums of windows: of the input's channels, and of
+// these in a window.
 //
-// Constant bytes, and integers of fewer bits, less their zero point become signed bytes, whose zero point is
-// none, where bytes have what that gives; else unsigned ones become signed ones all the same, with another
-// zero point, for CPUs that multiply bytes of unlike signs alone.
+// Constant bytes, and integers of fewer bits, less their zero point become signed bytes without a zero point
+// if bytes hold the differences; else unsigned ones still become signed, with another zero point, for CPUs
+// that multiply bytes of unlike signs alone.
 //
 // The quotient of such a value and the scale that it is quantised by becomes a product with the inverse,
 // which joins the constants that it is multiplied with already.
@@ -53,7 +54,7 @@ namespace firn {
 namespace {
 
 constexpr int64_t kMinChannels = 4;
-constexpr int64_t kMaxSteps = INT_MAX / (255 * 255); // of a sum of products of bytes that i32 holds
+constexpr int64_t kMaxSteps = INT_MAX / (255 * 255); // i32 holds a sum of so many products of bytes
 
 // A zero point or scale: one, or one for each index of a dim of the tensor.
 std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
@@ -68,7 +69,7 @@ std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
 struct Side {
   Value integers;
   std::optional<ChannelValue> zero_point, scale;
-  double max = INFINITY; // of the numbers that are multiplied, by their amount
+  double max = INFINITY; // largest magnitude of the numbers that are multiplied
 };
 
 class IntegerContraction {
@@ -76,7 +77,8 @@ public:
   IntegerContraction(Instruction& contraction, const TargetInfo& target)
       : contraction_(contraction), target_(target), b_(*contraction.parent(), &contraction) {}
 
-  // No value if the operands are not quantised, or lie so that no integers cover them.
+  // The contraction of integers; no value if the operands are not quantised, or if integers cannot express
+  // it.
   Value run() {
     for (int i : {0, 1}) {
       auto side = read_side(contraction_.operand(i));
@@ -118,7 +120,7 @@ private:
     return side;
   }
 
-  // Of constant unsigned bytes beside others.
+  // Whether constant unsigned bytes become signed, because the CPU multiplies bytes of unlike signs alone.
   bool prefers_signed(int side) const {
     Value bytes = sides_[side].integers;
     return constant_literal(bytes) && bytes.dtype() == DType::U8 &&
@@ -168,8 +170,8 @@ private:
     return at;
   }
 
-  // Scales and zero points are constant along every sum; those of a convolution's window, which do not meet
-  // padding, are the input's alone.
+  // Whether scales and zero points are constant along every sum. The input of a convolution has one zero
+  // point, which its padding can be.
   bool has_covered_parameters() const {
     for (int i : {0, 1})
       for (const auto& parameter : {sides_[i].zero_point, sides_[i].scale})
@@ -197,8 +199,8 @@ private:
            contraction_.operand(1).dim(1) < kMinChannels;
   }
 
-  // Integers whose sums f32 has exactly, where there are kernels for these alone: depthwise ones, which add
-  // products as they are.
+  // Multiplies integers as floats if f32 holds their sums exactly, for depthwise convolutions: their kernels
+  // add products as they are, and there are none for integers.
   Value in_floats() {
     constexpr double kMax = 1 << 24;
     double max = sides_[0].max * sides_[1].max;
@@ -235,7 +237,7 @@ private:
     return steps > 0;
   }
 
-  // Where one operand has 16 bits: parts of the steps, each of sums that i32 holds.
+  // Multiplies the operand `wide`, of 16 bits, by bytes. Each part of the steps has sums that i32 holds.
   Value in_pairs(int wide) {
     if (!multiplies_pairs(wide)) return {};
     const int64_t steps = contraction_.operand(1 - wide).dim(dim_of_steps(1 - wide)),
@@ -254,7 +256,7 @@ private:
     return scaled(total);
   }
 
-  // Weights that are known, and of one byte: sums of these are to be small.
+  // Whether the other operand has known weights of one byte, from which the size of sums can be told.
   bool multiplies_pairs(int wide) const {
     const Side& weights = sides_[1 - wide];
     if (contraction_.type().dtype != DType::F32 || sides_[wide].integers.dtype() != DType::I16 ||
@@ -275,7 +277,7 @@ private:
                          sides_[wide].max);
   }
 
-  // The most that any of such weights comes to.
+  // The largest magnitude of such weights, for each of them.
   static Literal largest_numbers(const Side& weights) {
     Literal numbers(DType::F64, constant_literal(weights.integers)->dims());
     for (int64_t i = 0; i < numbers.num_elements(); ++i) numbers.set_double(i, weights.max);
@@ -307,7 +309,7 @@ private:
     return b_.slice(integers, starts, limits, strides);
   }
 
-  // Whether what is left of an operand lies in the order of the result.
+  // Whether the dims of an operand that are not summed come in the result's order.
   bool is_in_order(int operand) const {
     int64_t previous = -1;
     for (int64_t d = 0; d < contraction_.operand(operand).rank(); ++d) {
@@ -322,14 +324,15 @@ private:
   Value spread(Value value, const std::vector<int64_t>& dims) {
     return make_broadcast(b_, value, Type::tensor(value.dtype(), contraction_.type().dims), dims);
   }
-  // Of an operand, in the result's dims.
+  // Spreads an operand's parameter over the result's dims.
   Value spread(const ChannelValue& parameter, int operand) {
     std::vector<int64_t> dims;
     if (parameter.dim >= 0) dims.push_back(*result_dim(operand, parameter.dim));
     return spread(parameter.source, dims);
   }
 
-  // Over what is summed: of constants as a product with ones, which is folded without widening them.
+  // Sums an operand over its summed dims. Constants are multiplied by ones, which folds without widening
+  // them.
   Value sum_of(int operand) {
     Value integers = sides_[operand].integers;
     std::vector<int64_t> summed = summed_dims(operand);
@@ -346,8 +349,8 @@ private:
                   {"result", DType::I32}});
   }
 
-  // The zero point of one operand times the sum of the other, in the result's dims. What is added per channel
-  // is where sums start.
+  // Minus the zero point of one operand times the sum of the other, in the result's dims. Kernels start sums
+  // at a value that is added per channel.
   Value negative_offset_by(int operand) {
     const ChannelValue& zero_point = *sides_[operand].zero_point;
     Value sum = b_.unary(Opcode::Negate, sum_of(1 - operand));
@@ -361,7 +364,7 @@ private:
     return spread(b_.op(Opcode::Multiply, {sum, factor}), dims);
   }
 
-  // The zero points of filters times the sums of the numbers in each window; padding is none of these.
+  // Minus the zero points of filters times the sum of each window, which leaves padding out.
   Value negative_window_offset() {
     Value sums = window_sums();
     const Type &result = contraction_.type(), &windows = sums.type();
@@ -383,7 +386,7 @@ private:
     return b_.unary(Opcode::Negate, b_.op(Opcode::Multiply, {sums, spread(*sides_[1].zero_point, 1)}));
   }
 
-  // Of the input less its zero point, i32 [batch, groups, positions...].
+  // Sums of the input less its zero point over each window, i32 [batch, groups, positions...].
   Value window_sums() {
     const Attributes& attributes = contraction_.attributes();
     int64_t groups = attributes.integer("groups", 1), channels = sides_[1].integers.dim(1);
@@ -402,7 +405,7 @@ private:
     return b_.reduce_window(Opcode::Add, sums, window);
   }
 
-  // As many ones as are summed, times both zero points.
+  // The product of both zero points, times the number of steps summed.
   Value offset_by_both() {
     int64_t steps = 1;
     for (int64_t dim : summed_dims(1)) steps *= sides_[1].integers.dim(static_cast<int>(dim));
@@ -425,7 +428,7 @@ private:
     return both ? b_.op(Opcode::Add, {sum, offset_by_both()}) : sum;
   }
 
-  // With the padding written out, which the window then does not have.
+  // The input with its padding written out; the window in `attributes` loses it.
   Value padded(Value input, Attributes& attributes) {
     Window window = attributes.window();
     std::vector<int64_t> low(2, 0), high(2, 0);

@@ -6,8 +6,8 @@
 //
 //   reduce add (dequantize %x)                      ->    multiply (convert (reduce add (%x - zero))), %s
 //
-// What is rounded may be a sum of several such products, between bounds: convolutions with what is added to
-// them, additions, averages. plan/fixed_point.h has the rule and its numbers.
+// The rounded value may be a sum of several such products, between bounds: convolutions and their addends,
+// additions, averages. plan/fixed_point.h has the rule and its numbers.
 //
 // - Requires: scales and biases are constants; a target.
 // - Establishes: no floats between bytes and bytes, but for functions and products of two values.
@@ -29,7 +29,7 @@ constexpr double kMaxInteger = INT32_MAX;
 constexpr int kDeepest = 12;
 constexpr size_t kMaxTerms = 6;
 
-// How many elements of operand 0 each result is the sum of; infinite where that is not known, or no sum.
+// The number of elements of operand 0 that each result sums; infinite if it is unknown or this is no sum.
 double summed_elements(const Instruction& sum) {
   if (plain_reducer(sum) != Opcode::Add) return INFINITY;
   double count = 1;
@@ -42,7 +42,7 @@ double summed_elements(const Instruction& sum) {
   return count;
 }
 
-// What the amounts of a contraction's factors add up to at most, of operand 1: `most` is that of each.
+// An upper bound of the magnitudes of operand 1 that one result's sum adds up; each is at most `max`.
 double summed_factors(const Instruction& contraction, double max) {
   Value filter = contraction.operand(1);
   if (!filter.type().is_static()) return INFINITY;
@@ -68,7 +68,7 @@ double summed_factors(const Instruction& contraction, double max) {
   return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
 }
 
-// What no element of an integer value exceeds, by its amount; infinite where nothing is known.
+// An upper bound of the magnitudes in an integer value; infinite if nothing is known.
 double max_of(Value value, int depth = kDeepest) {
   const Instruction& def = *value.def;
   auto of = [&](int operand) { return max_of(def.operand(operand), depth - 1); };
@@ -98,11 +98,11 @@ class Requantisation {
 public:
   explicit Requantisation(Instruction& convert) : convert_(convert), b_(*convert.parent(), &convert) {}
 
-  // No value if what is rounded is no sum of integers times constants.
+  // The bytes by integer products; no value if no sum of integers times constants is rounded.
   Value run() {
     auto to = quantized_scaled(convert_);
     if (!to || !plan::is_byte(to->dtype)) return {};
-    // Conversions of numbers beyond those of bytes give any.
+    // Numbers beyond those of bytes may be converted to any byte.
     double min = is_signed(to->dtype) ? -128 : 0;
     to->low = std::max(to->low, min);
     to->high = std::min(to->high, min + 255);
@@ -123,7 +123,7 @@ public:
   }
 
 private:
-  // Takes bounds, and positive factors in front of them, from the top of what is rounded.
+  // Strips bounds, and positive factors in front of them, from the value that is rounded.
   Value without_bounds(Quantized& to) {
     Value value = to.y;
     for (;;) {
@@ -146,7 +146,8 @@ private:
     }
   }
 
-  // A constant; those that are no single number are all spread over the result's dims alike.
+  // The numbers of a constant. All constants that are no single number must be spread over the result's dims
+  // alike.
   std::optional<Numbers> numbers(Value value) {
     if (auto splat = splat_value(value)) return Numbers{*splat};
     bool is_spread = value.def->is(Opcode::BroadcastInDim);
@@ -244,15 +245,15 @@ private:
 
   Instruction& convert_;
   GraphBuilder b_;
-  double factor_ = 1; // of what is left of the sum
+  double factor_ = 1; // product of the factors stripped from the sum
   std::vector<Value> terms_;
   std::vector<Numbers> factors_;
   Numbers biases_ = {0};
-  Value source_; // as constants are that are no single number, and the result's dims that theirs are
+  Value source_; // all constants but single numbers have its dims, which are `dims_` of the result
   std::vector<int64_t> dims_;
 };
 
-// Sums of numbers that integers stand for, as sums of those.
+// Sums integers instead of the numbers that they stand for.
 Value sum_of_integers(Instruction& sum) {
   if ((!sum.is(Opcode::Reduce) && !sum.is(Opcode::ReduceWindow)) || sum.num_operands() != 2 ||
       sum.type().dtype != DType::F32)

@@ -1,4 +1,4 @@
-// Amounts of weights, added by sum and step.
+// Adds the magnitudes of weights by sum and step.
 #include "compiler/passes/quantization/sums_of_pairs.h"
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 namespace firn {
 namespace {
 
-// Of each sum that constant weights are in, one behind the other, and of each of its steps: their amounts.
+// Adds the magnitudes of the weights that each step of each sum multiplies; the steps of a sum are
+// contiguous.
 std::vector<double> amounts_by_step(const Literal& weights, const std::vector<int64_t>& summed, int dim) {
   const std::vector<int64_t>& dims = weights.dims();
   const auto steps_dim = static_cast<size_t>(dim);
@@ -31,7 +32,7 @@ std::vector<double> amounts_by_step(const Literal& weights, const std::vector<in
   return amounts;
 }
 
-// Whether no part of `length` steps of a sum comes to more than there is room for.
+// Whether no part of `length` steps of any sum exceeds the room.
 bool parts_fit(const std::vector<double>& amounts, int64_t steps, int64_t length, double room) {
   for (auto sum = amounts.begin(); sum != amounts.end(); sum += steps)
     for (int64_t first = 0; first < steps; first += length)

@@ -1,5 +1,5 @@
-// How long a sum of products of 16 bits and constant bytes may be: i32 has those of small weights, and parts
-// of others.
+// The length that a sum of products of 16 bits and constant bytes may have: i32 holds whole sums if weights
+// are small, else parts of them.
 #pragma once
 
 #include "compiler/graph/literal.h"
@@ -9,9 +9,9 @@
 
 namespace firn {
 
-// In how many steps along `dim` of the weights no sum over the dims `summed`, all others of which it takes
-// whole, comes to more than i32 holds beside factors of up to `most`: all of them, or those of each part. 0:
-// in so few that products gain less than the sums of parts take.
+// The number of steps along `dim` of the weights, all of them or those of each part, for which i32 holds
+// every sum over the dims `summed` beside factors of up to `max`; other summed dims are taken whole. 0: parts
+// would be so short that adding them takes longer than products save.
 int64_t steps_of_sums(const Literal& weights, const std::vector<int64_t>& summed, int dim, double max);
 
 } // namespace firn

@@ -1,4 +1,4 @@
-// Magnitudes by the operations that constants go through.
+// Follows magnitudes through the operations of constant expressions.
 #include "compiler/passes/quantization/value_ranges.h"
 
 #include "compiler/passes/match.h"

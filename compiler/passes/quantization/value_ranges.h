@@ -1,4 +1,4 @@
-// Of what size numbers are that constants are made of.
+// The magnitudes of the numbers in constant expressions.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -9,12 +9,12 @@
 
 namespace firn {
 
-// Between which magnitudes the elements of a constant expression lie that are not zero.
+// The range of magnitudes of a constant expression's elements that are not zero.
 struct ValueRanges {
   double min = INFINITY, max = 0;
   ValueRanges operator*(const ValueRanges& other) const { return {min * other.min, max * other.max}; }
   ValueRanges operator+(const ValueRanges& other) const { return {0, max + other.max}; }
-  // f32 holds them, as normal numbers: what is multiplied with them becomes neither NaN nor zero.
+  // Whether f32 holds them, as normal numbers: products with them become neither NaN nor zero.
   bool are_finite() const { return max <= FLT_MAX; }
   bool are_normal() const { return are_finite() && min >= FLT_MIN; }
 };

@@ -107,7 +107,7 @@ Value simplify_power(Rule& r) {
   // pow(-inf, 0.5) = inf where sqrt gives NaN: not below zero rules that out.
   if (*exponent == 0.5 && is_non_negative(x)) return r.op(Opcode::Sqrt, {x});
   if (*exponent == -0.5 && is_non_negative(x)) return r.op(Opcode::Rsqrt, {x});
-  if (*exponent == 0.75 && is_non_negative(x)) { // of local response normalisation
+  if (*exponent == 0.75 && is_non_negative(x)) { // local response normalisation has it
     Value root = r.op(Opcode::Sqrt, {x});
     return r.op(Opcode::Multiply, {root, r.op(Opcode::Sqrt, {root})});
   }
@@ -179,7 +179,7 @@ Value simplify_convert(Rule& r) {
   DType to = r.instruction.type().dtype;
   if (to == DType::String) return {}; // no kernel takes every dtype
   if (x.dtype() == to && holds_all(inner->type().dtype, to)) return x;
-  // To bool: "is not zero" needs no more than that. Saturation looks at the value, which is the same.
+  // A conversion to bool asks only whether x is not zero. Saturation looks at the value, which is the same.
   bool through_integers = is_integer(x.dtype()) || x.dtype() == DType::Bool || is_float(inner->type().dtype);
   if (!holds_all(inner->type().dtype, x.dtype()) || !through_integers) return {};
   return r.builder.op(Opcode::Convert, {x}, r.instruction.attributes());

@@ -169,7 +169,7 @@ Value separate_window(Instruction& reduce_window, Opcode reducer, GraphBuilder& 
   size_t split = last.dims.size();
   while (split > 0 && last.dims[split - 1].size == 1) --split;
   if (split-- == 0) return {};
-  int64_t rest = 1, strides = 1; // of the other dims
+  int64_t rest = 1, strides = 1; // products over the other dims
   for (size_t d = 0; d < last.dims.size(); ++d) {
     if (last.dims[d].input_dilation != 1) return {};
     if (d == split) continue;
@@ -179,7 +179,7 @@ Value separate_window(Instruction& reduce_window, Opcode reducer, GraphBuilder& 
   }
   others.dims[split] = {};
   int64_t size = last.dims[split].size;
-  constexpr int64_t kPass = 2; // what storing and loading a value costs against comparing one
+  constexpr int64_t kPass = 2; // cost of storing and loading a value, in comparisons
   if (size * rest <= kPass * (size * strides + rest)) return {};
   return builder.reduce_window(reducer, builder.reduce_window(reducer, reduce_window.operand(0), last),
                                others);

@@ -37,7 +37,7 @@ bool is_static_tensor(Value value) {
   return value.type().is_tensor() && value.type().is_static();
 }
 
-// What the operand takes as a constant now; broadcasts count what they read.
+// The size of the constant that an operand is, or broadcasts.
 struct Stored {
   int64_t elements = 0, bytes = 0;
 };
@@ -55,8 +55,8 @@ bool is_foldable_operand(Value value) {
   return value.def->is(Opcode::Iota);
 }
 
-// The elements of an operand. Where a derivation says how results follow from these, reading them uses
-// nothing that could not be others (`is_recorded`).
+// The elements of an operand. `is_recorded`: a derivation says how results follow from them, so that reading
+// them does not bind the model to their values.
 LiteralRef materialise(Value value, bool is_recorded) {
   auto literal_of = [&](Value constant) {
     const LiteralRef& literal = constant.def->literal();
@@ -69,7 +69,7 @@ LiteralRef materialise(Value value, bool is_recorded) {
   return results ? (*results)[0] : nullptr;
 }
 
-// Multiply-adds or so.
+// Roughly the multiply-adds that the evaluator takes.
 double work_of(const Instruction& instruction) {
   double elements = static_cast<double>(instruction.type().num_elements());
   switch (instruction.opcode()) {
@@ -134,8 +134,8 @@ int64_t added_bytes(const Instruction& instruction) {
   return elements == 0 ? 0 : bytes / elements * added;
 }
 
-// Bytes by which the constants may still grow. Some are reserved for what is no larger than one that it is
-// made of: weights that are computed from others take steps as large as they are, which are gone at the end.
+// Bytes by which the constants may still grow. Some are reserved for results no larger than an operand:
+// weights computed from others take steps as large as they are, which are gone at the end.
 struct Room {
   int64_t left = kMaxAdded, reserved = 0;
   bool take(int64_t bytes, bool grows) {

@@ -5,9 +5,9 @@
 
 namespace firn {
 
-// By what the results of folding are weighed against the constants that it reads.
+// The measure by which results of folding are weighed against the constants that it reads.
 enum class FoldedSize {
-  Bytes,    // those that take more bytes are left: weights of few bits stay so
+  Bytes,    // results may not take more bytes: weights of few bits stay so
   Elements, // elements may become wider, and up to four times as many
 };
 

@@ -29,7 +29,7 @@ std::optional<ChannelValue> channel_constant(Value value, GraphBuilder& builder)
   return is_constant_expression(value) ? channel_value(value, builder) : std::nullopt;
 }
 
-// Where a dim of a contraction's result or of its input lies in its constant operand.
+// The dim of a contraction's constant operand that a dim of its result or of its input runs along.
 struct WeightDim {
   int operand;
   int64_t dim;
@@ -68,7 +68,7 @@ bool is_contraction(Value value) {
          value.def->operand(constant_operand(*value.def)).dtype() == value.dtype();
 }
 
-// The same contraction with its constant operand combined with a constant along one dim.
+// Repeats the contraction with its constant operand combined with a constant along one dim.
 Value rescaled(Instruction& contraction, WeightDim at, Value scale, Opcode opcode, Value other_operand,
                GraphBuilder& builder) {
   Value weights = contraction.operand(at.operand);
@@ -90,7 +90,7 @@ struct Folding {
   // Splits `instruction` into a chain (operand `x`) and the constant combined with it.
   struct Match {
     Value x;
-    Value constant; // as it stands, of x's dims
+    Value constant; // the operand itself, with x's dims
     ChannelValue channel;
   };
   std::optional<Match> match(bool commutative) {

@@ -22,7 +22,7 @@ int wide_dim(const Type& type) {
   return static_cast<int>(wide - type.dims.begin());
 }
 
-// Where a movement op puts the only dim of its operand along which elements differ.
+// The result's dim to which a movement op takes the only dim of its operand along which elements differ.
 std::optional<int> moved_dim(const Instruction& instruction, int dim) {
   Value operand = instruction.operand(0);
   if (instruction.is(Opcode::BroadcastInDim)) {
@@ -106,7 +106,8 @@ private:
     return b_.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", slice_.static_dims()}});
   }
 
-  // What is the same at all positions is not sliced.
+  // The value at the position. Broadcasts along the dim are not sliced, since all positions have the same
+  // value.
   Value narrowed(Value value) {
     if (!value.def->is(Opcode::BroadcastInDim)) return slice_of(value);
     Value operand = value.def->operand(0);

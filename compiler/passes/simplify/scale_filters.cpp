@@ -19,7 +19,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kMinimumRatio = 8; // of elements of the input to those of the filters
+constexpr int64_t kMinimumRatio = 8; // elements of the input per element of the filters
 
 bool is_small_pointwise(const Instruction& convolution) {
   const Type &input = convolution.operand(0).type(), &filters = convolution.operand(1).type();

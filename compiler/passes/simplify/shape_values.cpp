@@ -53,7 +53,7 @@ LiteralRef ShapeValues::literal(Value value) {
   return exprs && all_numbers(*exprs) ? to_literal(*exprs, value.type()) : nullptr;
 }
 
-// Everything that has numbers for operands, by the evaluator.
+// Evaluates an instruction whose operands are all numbers.
 std::optional<Exprs> ShapeValues::evaluate(Value value) {
   std::vector<LiteralRef> operands;
   for (Value operand : value.def->operands()) {

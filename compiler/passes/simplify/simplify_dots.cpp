@@ -62,7 +62,7 @@ bool lie_evenly(const Type& type, const Dims& dims) {
   return true;
 }
 
-// dot(transpose(x), y) = dot(x, y) with other numbers.
+// dot(transpose(x), y) = dot(x, y) with other dim numbers.
 Value read_through_transpose(Instruction& dot, int side, GraphBuilder& builder) {
   Instruction* transpose = defined_by(dot.operand(side), Opcode::Transpose);
   if (!transpose) return {};
@@ -99,7 +99,7 @@ Value read_through_broadcast(Instruction& dot, GraphBuilder& builder) {
     auto at = std::find(dims.batch[1].begin(), dims.batch[1].end(), d) - dims.batch[1].begin();
     bool goes =
         at < static_cast<std::ptrdiff_t>(dims.batch[1].size()) && at >= static_cast<std::ptrdiff_t>(kept);
-    if (!goes && is_added(d)) return {}; // what stays must come from w as it is
+    if (!goes && is_added(d)) return {}; // all other dims must be w's own
   }
   for (size_t i = 0; i < map.size(); ++i)
     if (!(broadcast->operand(0).type().dims[i] == broadcast->type().dims[static_cast<size_t>(map[i])]))

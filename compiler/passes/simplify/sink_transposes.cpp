@@ -28,7 +28,7 @@
 namespace firn {
 namespace {
 
-constexpr int kLongestEpilogue = 12; // elementwise ops between a contraction and what it holds
+constexpr int kLongestEpilogue = 12; // elementwise ops between a contraction and a value that it holds
 
 bool is_computed(Value value) {
   switch (op_info(value.def->opcode()).op_class) {
@@ -42,8 +42,8 @@ bool is_computed(Value value) {
 }
 
 // Whether the reshape's users can all do without it: elementwise ops, and reductions and reshapes, which
-// simplify-algebra takes through it. One that cannot would still need the reshape, and keep x apart from what
-// is computed of it.
+// simplify-algebra takes through it. One that cannot would still need the reshape, so that x could not share
+// a kernel with the ops on it.
 bool is_only_computed_with(Value reshape) {
   const std::vector<Instruction*>& users = reshape.def->users();
   if (static_cast<size_t>(reshape.def->num_uses(0)) != users.size()) return false;
@@ -52,7 +52,7 @@ bool is_only_computed_with(Value reshape) {
          });
 }
 
-// How much keeps a value in its shape: a contraction's result takes elementwise ops along in its own dims.
+// The weight with which a value keeps its shape: elementwise ops join a contraction in its own dims.
 enum class Hold { None, Computed, Contracted };
 
 Hold hold_of(Value value) {
@@ -73,8 +73,7 @@ bool may_take_shape(const Instruction& instruction, Value source) {
   });
 }
 
-// f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x; y may be anything that can be looked at in
-// x's shape for nothing.
+// f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x and any y that takes x's shape at no cost.
 Value sink_reshape(Instruction& instruction, const PassOptions&) {
   if (!is_elementwise(instruction.opcode()) || !instruction.type().is_tensor() ||
       !instruction.type().is_static() || is_checked_clamp(instruction)) // which only scalars have

@@ -71,7 +71,8 @@ private:
            convolution_.attributes().integer("groups", 1) == filter.dim(0);
   }
 
-  // A depthwise convolution for every phase, the last dim's fastest: together they would be none.
+  // Makes a depthwise convolution for every phase, the last dim's fastest. One convolution of all phases
+  // would not be depthwise.
   std::vector<Value> depthwise_phases() {
     Value taps = filters(); // [channels * phases, 1, taps...]
     std::vector<Dim> split{convolution_.operand(1).type().dims[0], Dim(phases_)}, one;
@@ -269,9 +270,9 @@ Value fill_filter(Instruction& convolution, const PassOptions&) {
   return b.op(Opcode::Convolution, {convolution.operand(0), filled}, attributes);
 }
 
-// Whether the input or filters are of integers around another number than zero, as integers between which
-// are zeros are not, or of 16 bits, whose phases no kernel stores where they belong; and products take longer
-// than their results take to be interleaved.
+// Whether products take longer than interleaving their results, and integers cannot be multiplied with zeros
+// between them: the input or the filters have a zero point that is not zero, or 16 bits, whose phases no
+// kernel stores interleaved.
 bool is_profitable_in_integer_phases(const Instruction& convolution, const ConvolutionPhases& phases) {
   constexpr int64_t kMinProducts = 32; // for each result
   auto input = dequantized(convolution.operand(0)), filters = dequantized(convolution.operand(1));

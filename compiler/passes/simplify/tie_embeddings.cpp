@@ -1,4 +1,4 @@
-// tie-embeddings: holds a table once of which rows are looked up, and by which rows are multiplied too.
+// tie-embeddings: holds a table only once if its rows are looked up and also multiplied.
 //
 //   %r = gather %t, %i {axis = 0}           %t : f32[50257,768]
 //   %d = dot %x, %w {rhs_contract = [0]}    %w : f32[768,50257], its transpose
@@ -8,7 +8,7 @@
 //
 // Constant columns are packed in panels for register tiles; as a layout these are the rows of the table, each
 // element a line apart. plan/shared_table.h says where that is cheap, and how wide panels are. Both constants
-// are to have no other users, and their elements the same bits.
+// must have no other users and equal bits.
 //
 // - Requires: constants folded; dots in their final form.
 // - Establishes: nothing that later passes rely on.
@@ -26,8 +26,8 @@
 namespace firn {
 namespace {
 
-// Whether `other`, [k,n], is the transpose of `table`, [n,k]; by squares, so that neither is read against its
-// grain.
+// Whether `other`, [k,n], is the transpose of `table`, [n,k]. Compares squares, so that neither is read
+// column by column.
 template <class T> bool are_transposed(const Literal& table, const Literal& other) {
   constexpr int64_t kSide = 64, kSample = 1021;
   int64_t n = table.dims()[0], k = table.dims()[1];
@@ -55,7 +55,7 @@ bool are_equal(const Literal& table, const Literal& other) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// Whether `other`, which may change, is the transpose of `table` whatever that holds.
+// Whether `other` is derived from `table` as its transpose, so that this holds for other weights too.
 bool is_derived_transpose(const LiteralRef& table, const Literal& other) {
   const Derivation* derivation = other.derivation().get();
   if (!derivation || derivation->operands != std::vector<LiteralRef>{table}) return false;
@@ -132,7 +132,7 @@ private:
   }
 
   void read_panels(Instruction& table, Instruction& dot, int64_t panel) {
-    // In front of all that may read it.
+    // The shared constant stands in front of all instructions that may read it.
     Instruction* first = region_.snapshot()[region_.parameters().size()];
     Instruction* shared = region_.append_constant(table.literal(), first);
     Type type = table.type();

@@ -1,4 +1,4 @@
-// Clusters of ops that do not mind the order of dims.
+// Clusters of ops that work in any order of dims.
 #include "compiler/passes/simplify/transpose_cluster.h"
 
 #include "compiler/graph/composites.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaximumMembers = 512; // bounds the work per transpose
 
-// `values` per dim of the old order, in the new one.
+// Brings `values`, one per dim, from the old order of dims into the new one.
 template <class T>
 std::vector<T> reordered(const std::vector<T>& values, const std::vector<int64_t>& permutation) {
   std::vector<T> result(values.size());

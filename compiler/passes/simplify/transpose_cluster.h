@@ -1,5 +1,5 @@
-// A cluster of ops that do not mind the order of dims, seen in the order from before one transpose: what
-// rewriting it in that order would save, and the rewriting.
+// A cluster of ops that work in any order of dims: rewrites it in the order from before one transpose, and
+// tells how much that saves.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -19,13 +19,13 @@ public:
   // The cluster around the users of `transpose`.
   explicit TransposeCluster(Instruction& transpose);
 
-  // By how much rewriting lowers transposed_elements, at least.
+  // A lower bound of the amount by which rewriting lowers transposed_elements.
   int64_t gain() const { return gain_; }
   // Rewrites the cluster. Old instructions that lose their last use are erased.
   void rewrite();
 
 private:
-  // A value as the transpose of another one; of a member in the new order, where `source` is a member.
+  // A value as the transpose of `source`. If that is a member, it is taken in the new order.
   struct View {
     Value source;
     std::vector<int64_t> permutation;

@@ -28,12 +28,12 @@ static void clear_states(demo::LstmSequence& model) {
   for (int i = 0; i < 19; ++i) model.h()(0, 0, i) = model.c()(0, 0, i) = 0;
 }
 
-// Twice through the sequence, with a reset between.
+// Runs through the sequence twice, with a reset between.
 template <class Sequence, class Step> static int recurrent() {
   static typename Sequence::Arena sequence_arena;
   static typename Step::Arena step_arena;
   Sequence sequence(sequence_arena);
-  std::memset(step_arena.bytes, 0xff, sizeof step_arena.bytes); // what an arena holds does not matter
+  std::memset(step_arena.bytes, 0xff, sizeof step_arena.bytes); // the model may not read old contents
   Step step(step_arena);
   for (int t = 0; t < 6; ++t)
     for (int i = 0; i < 5; ++i) sequence.x()(t, 0, i) = std::sin(1.0f + 5 * t + i);

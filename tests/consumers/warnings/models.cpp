@@ -21,7 +21,7 @@ bool shares_items();
 
 namespace {
 
-// What every class has.
+// Uses the members that every class has.
 template <class Model> bool runs(Model& model) {
   const firn::ModelInfo& info = model.info();
   for (std::size_t i = 0; i < info.input_count; ++i)
