@@ -72,7 +72,8 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   }
 }
 
-// Where division is slow, from an estimate e of 14 bits by a step of Newton's method: e (2 - a e).
+// Division is slow: if the CPU has an estimate e of 14 bits, a step of Newton's method refines it, e (2 - a
+// e).
 llvm::Value* KernelEmitter::emit_reciprocal(llvm::Value* a) {
   llvm::Value* one = llvm::ConstantFP::get(a->getType(), 1);
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
@@ -101,7 +102,7 @@ llvm::Value* KernelEmitter::emit_minimum(llvm::Value* a, llvm::Value* b, bool ma
   auto fast = [&](llvm::Value* x, llvm::Value* y) {
     return ir_.CreateSelect(maximum ? ir_.CreateFCmpOGT(x, y) : ir_.CreateFCmpOLT(x, y), x, y);
   };
-  // Against a number the other operand alone can be NaN, and it is what minps returns then.
+  // If one operand is a number, only the other can be NaN, and then minps returns it.
   if (match(a, m_ImmConstant())) std::swap(a, b);
   const llvm::APFloat* number;
   if (match(b, m_APFloat(number)) && !number->isNaN()) {

@@ -9,7 +9,7 @@ namespace firn::codegen {
 
 using kernel::Op;
 
-// Addresses and extents as arrays on the stack, behind one struct: firn_custom_call of
+// Passes addresses and extents as arrays on the stack, behind one struct: firn_custom_call of
 // include/firn/custom_op.h.
 void KernelEmitter::emit_call_custom(const Op& op) {
   auto* address = llvm::PointerType::getUnqual(context_.context);

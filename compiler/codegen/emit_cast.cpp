@@ -95,7 +95,7 @@ llvm::Value* KernelEmitter::from_f32(llvm::Value* value, Scalar to) {
   return ir_.CreateTrunc(ir_.CreateLShr(chosen, 16), carrier);
 }
 
-// By the CPU's own instruction, for vectors of a register; null: it has none for so many lanes.
+// Rounds by the CPU's own instruction, for vectors of a register; null if it has none for so many lanes.
 llvm::Value* KernelEmitter::round_to_bf16(llvm::Value* value) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
   int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
@@ -120,8 +120,8 @@ llvm::Value* KernelEmitter::round_to_odd(llvm::Value* wide) {
   return ir_.CreateBitCast(odd, real);
 }
 
-// What a conversion of f32 to i32 takes if it rounds to nearest and even itself, as x86's do that round like
-// all its instructions; null: it has to truncate, for nothing was rounded before.
+// The unrounded operand of `whole`, if it was rounded to nearest even and the conversion of f32 to i32 can do
+// that itself, as x86's does, which rounds like all its instructions; null: the conversion has to truncate.
 static llvm::Value* rounded_by_conversion(llvm::Value* whole, llvm::Type* integer, Arch arch) {
   auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(whole);
   bool rounds = arch == Arch::X86_64 && call && call->getIntrinsicID() == llvm::Intrinsic::roundeven;
@@ -177,8 +177,8 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   }
 }
 
-// LLVM 19 makes one byte of <3 x i64> on AArch64 and stores what a register held for the others: the low
-// halves of words are picked first, and become bytes.
+// LLVM 19 on AArch64 narrows one element of <3 x i64> to a byte and stores stale register contents for the
+// others. The low halves of the words are picked first instead, and then become bytes.
 llvm::Value* KernelEmitter::truncated(llvm::Value* a, llvm::Type* result) {
   auto* from = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
   bool is_mistaken = from && context_.target.arch == Arch::AArch64 && from->getNumElements() == 3 &&

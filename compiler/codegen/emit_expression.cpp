@@ -47,7 +47,7 @@ llvm::Value* ExpressionEmitter::atom(const IntAtom& atom) {
     return quotient ? ir_.CreateAShr(lhs, shift) : ir_.CreateAnd(lhs, constant(divisor - 1));
   }
   if (atom.lhs->lower_bound() >= 0) return quotient ? ir_.CreateUDiv(lhs, rhs) : ir_.CreateURem(lhs, rhs);
-  // Towards minus infinity: a negative remainder takes one more step down.
+  // Rounds towards minus infinity: a negative remainder takes one more step down.
   llvm::Value* remainder = ir_.CreateSRem(lhs, rhs);
   llvm::Value* negative = ir_.CreateICmpSLT(remainder, constant(0));
   if (!quotient) return ir_.CreateSelect(negative, ir_.CreateAdd(remainder, rhs), remainder);

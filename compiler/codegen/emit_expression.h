@@ -12,8 +12,8 @@ namespace firn::codegen {
 
 struct SymbolValue {
   llvm::Value* value = nullptr;
-  int64_t offset = 0; // what an unrolled copy adds to the loop's variable
-  int depth = 0;      // of the loop that defines it; parts of an expression are added outermost first
+  int64_t offset = 0; // constant that an unrolled copy adds to the loop's variable
+  int depth = 0;      // depth of the loop that defines it; parts of an expression are added outermost first
 };
 
 class ExpressionEmitter {
@@ -23,11 +23,12 @@ public:
       : ir_(ir), type_(type), owner_(std::move(owner)) {}
 
   void set(const Symbol& symbol, SymbolValue value) { symbols_[&symbol] = value; }
-  // Null if the symbol has none.
+  // Null if the symbol has no value.
   const SymbolValue* find(const Symbol& symbol) const;
 
   llvm::Value* emit(const IntExpr& expression);
-  // `scale` times the expression without its constant part, by the depth of what it depends on.
+  // `scale` times the expression without its constant part: a sum of terms for each depth of loops that they
+  // depend on.
   std::map<int, llvm::Value*> emit_by_depth(const IntExpr& expression, int64_t scale);
   llvm::ConstantInt* constant(int64_t value) const { return llvm::ConstantInt::getSigned(type_, value); }
 

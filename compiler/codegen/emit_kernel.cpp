@@ -27,7 +27,7 @@ void ModuleContext::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target.cpu);
   if (!target.features.empty()) function.addFnAttr("target-features", target.features);
   if (target.vector_bits > 0) {
-    // Otherwise LLVM splits 512-bit vectors on CPUs where it fears for the clock.
+    // Otherwise LLVM splits 512-bit vectors on CPUs that it expects to lower their clock.
     std::string bits = std::to_string(target.register_bits());
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);
@@ -35,7 +35,7 @@ void ModuleContext::set_attributes(llvm::Function& function) const {
   function.addFnAttr(llvm::Attribute::NoUnwind);
   function.addFnAttr("no-builtins"); // loops stay loops instead of calls of memset and friends
   function.addFnAttr("no-jump-tables", "true");
-  function.addFnAttr("warn-stack-size", "0"); // how the size of the frame is learnt
+  function.addFnAttr("warn-stack-size", "0"); // makes the backend tell the frame's size
   function.setDSOLocal(true);
   if (!text_section.empty()) function.setSection(text_section);
 }
@@ -81,9 +81,9 @@ llvm::Function* KernelEmitter::create_function() {
     if (facts_[i].no_alias) attributes.addAttribute(llvm::Attribute::NoAlias);
     if (!parameter.written) attributes.addAttribute(llvm::Attribute::ReadOnly);
     attributes.addAttribute(llvm::Attribute::NonNull);
-    if (!calls_runtime) attributes.addAttribute(llvm::Attribute::NoCapture); // texts hold addresses
+    if (!calls_runtime) attributes.addAttribute(llvm::Attribute::NoCapture); // strings hold addresses
     attributes.addAlignmentAttr(static_cast<unsigned>(facts_[i].alignment));
-    // Where extents vary a buffer may end before the bound.
+    // A buffer may end before the bound if extents vary.
     int64_t bytes = kernel_.extents.empty() ? parameter.size * scalar_bytes(parameter.element) : 0;
     if (bytes > 0) {
       attributes.addDereferenceableAttr(static_cast<uint64_t>(bytes));
@@ -150,8 +150,8 @@ llvm::Function* KernelEmitter::emit() {
   return function_;
 }
 
-// Over the range that two arguments give. Whoever calls with an empty range has nothing to do with us; the
-// loop is entered unconditionally.
+// Emits a loop over the range that two arguments give. It is entered unconditionally, as callers pass no
+// empty range.
 template <class Body> void KernelEmitter::emit_range(unsigned argument, Body body) {
   ++depth_;
   emit_loop(function_->getArg(argument), function_->getArg(argument + 1), 1, /*runs_at_least_once=*/true, {},
@@ -254,9 +254,9 @@ static void forbid_unrolling(llvm::BranchInst* branch) {
   branch->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
-// Says how often a loop of known extent runs, so that registers go to what is used most. Unsaid, LLVM takes
-// any loop for a long one and keeps what a short epilogue wants at the cost of the window before it. What
-// loops carry, tiles' sums above all, may well be kept so.
+// Tells LLVM how often a loop of known extent runs, so that registers go to the values that are used most.
+// Otherwise it takes every loop for a long one and keeps the values of a short epilogue in registers at the
+// cost of the window before it. Values that loops carry, tiles' sums above all, may stay in registers.
 static void tell_rounds(llvm::BranchInst* back, llvm::Value* lower, llvm::Value* upper, int64_t step) {
   const auto *from = llvm::dyn_cast<llvm::ConstantInt>(lower), *to = llvm::dyn_cast<llvm::ConstantInt>(upper);
   if (!from || !to) return;
@@ -344,7 +344,7 @@ void KernelEmitter::emit_for(const Op& op) {
   if (op.unroll == 1) {
     loop(lower, upper, 1);
   } else {
-    // Whole groups of copies, then what is left one by one.
+    // Runs whole groups of copies, then the remaining iterations one by one.
     IntExpr whole = lower + floor_div(max(extent, 0), stride) * stride;
     // An extent that leaves a last partial step counts as that step.
     if (extent.is_constant()) {

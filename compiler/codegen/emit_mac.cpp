@@ -1,5 +1,5 @@
-// Products of several steps of a reduction: sums in lanes of 32 bits of what the bytes or bf16 of each lane
-// give, by the instructions that the target's facts name.
+// Products of several steps of a reduction: each lane of 32 bits adds up the products of its bytes, i16 or
+// bf16, by the instructions that the target's facts name.
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/IntrinsicsAArch64.h>
@@ -19,7 +19,7 @@ unsigned lanes_of(llvm::Value* value) {
   return type ? type->getNumElements() : 1;
 }
 
-// `scalar` as often as fits the bits of `like`.
+// A vector of as many `scalar` as fit in the bits of `like`.
 llvm::Type* lanes_like(llvm::Type* scalar, llvm::Value* like) {
   unsigned bits = static_cast<unsigned>(like->getType()->getPrimitiveSizeInBits());
   return llvm::FixedVectorType::get(scalar, bits / scalar->getScalarSizeInBits());
@@ -29,7 +29,7 @@ llvm::Value* word(llvm::Value* like, uint64_t bits) {
   return llvm::ConstantInt::get(like->getType(), bits);
 }
 
-// Of i16, two of which are summed in a lane.
+// Multiplies i16 lanes and sums neighbouring pairs.
 llvm::Value* multiply_pairs(llvm::IRBuilder<>& ir, unsigned lanes, llvm::Value* x, llvm::Value* y) {
   llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
                            : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
@@ -37,7 +37,7 @@ llvm::Value* multiply_pairs(llvm::IRBuilder<>& ir, unsigned lanes, llvm::Value* 
   return ir.CreateIntrinsic(id, {}, {x, y});
 }
 
-// Of unsigned and signed bytes, two of which are summed in 16 bits.
+// Multiplies unsigned by signed bytes and sums neighbouring pairs in 16 bits.
 llvm::Value* multiply_byte_pairs(llvm::IRBuilder<>& ir, unsigned lanes, llvm::Value* x, llvm::Value* y) {
   llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
                            : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
@@ -51,7 +51,7 @@ Factor flipped(Factor factor) {
 
 } // namespace
 
-// A register of the product's form at a time; where lanes do not fill registers, step by step.
+// Multiplies a register of the target's form at a time, or step by step if lanes do not fill registers.
 llvm::Value* KernelEmitter::emit_product(const Op& op) {
   llvm::Value *sum = value(op.operands[0]), *a = value(op.operands[1]), *b = value(op.operands[2]);
   bool is_bf16 = op.kind == OpKind::DotBF16, is_i16 = op.kind == OpKind::DotS16;
@@ -109,13 +109,13 @@ llvm::Value* KernelEmitter::dot4_native(Factor lhs, Factor rhs, llvm::Value* sum
                              {sum, ir_.CreateBitCast(a, bytes), ir_.CreateBitCast(b, bytes)});
 }
 
-// With the top bits of bytes turned over, unsigned ones are signed ones 128 below, and signed ones unsigned
-// ones 128 above: the products of 128 with the other factor, which all rows or all columns share, are
-// subtracted. Bytes of 0x80 are that 128 where the factor has become unsigned, else -128, and what was added
-// is the negative of the products.
+// With its top bit flipped an unsigned byte is a signed one 128 below, and a signed byte an unsigned one 128
+// above. The products of that offset with the other factor, which all rows or all columns share, are
+// subtracted again: bytes of 0x80 are 128 if the factor has become unsigned, else -128.
 llvm::Value* KernelEmitter::dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a,
                                         llvm::Value* b) {
-  // Of unlike bytes the unsigned factor moves, of unsigned ones the second, of signed ones the first.
+  // The factor that moves is the unsigned one of unlike factors, the second of unsigned, and the first of
+  // signed ones.
   bool moves_first = lhs == rhs ? lhs == Factor::S8 : lhs == Factor::U8;
   llvm::Value*& moved = moves_first ? a : b;
   llvm::Value* offset = word(moved, kBytesOf128);
@@ -151,7 +151,7 @@ llvm::Value* KernelEmitter::alternate_bytes(llvm::Value* words, bool is_signed, 
   return ir_.CreateAShr(odd ? halves : ir_.CreateShl(halves, 8), 8);
 }
 
-// Two 16-bit products are a lane's of the even steps, and two those of the odd ones.
+// A lane adds two 16-bit products of its even steps, and two of its odd ones.
 llvm::Value* KernelEmitter::dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a,
                                        llvm::Value* b) {
   bool lhs_signed = lhs == Factor::S8, rhs_signed = rhs == Factor::S8;
@@ -160,7 +160,7 @@ llvm::Value* KernelEmitter::dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum,
     llvm::Value *x = alternate_bytes(a, lhs_signed, odd), *y = alternate_bytes(b, rhs_signed, odd);
     switch (context_.target.arch) {
     case Arch::X86_64: added[odd] = multiply_pairs(ir_, lanes_of(sum), x, y); break;
-    case Arch::AArch64: { // products of bytes fit 16 bits, of unlike signs too
+    case Arch::AArch64: { // products of bytes fit 16 bits, even with unlike signs
       bool is_unsigned = !lhs_signed && !rhs_signed;
       llvm::Intrinsic::ID id =
           is_unsigned ? llvm::Intrinsic::aarch64_neon_uaddlp : llvm::Intrinsic::aarch64_neon_saddlp;
@@ -196,7 +196,7 @@ llvm::Value* KernelEmitter::i16_dot2_native(llvm::Value* sum, llvm::Value* a, ll
       sum, multiply_pairs(ir_, lanes_of(sum), ir_.CreateBitCast(a, halves), ir_.CreateBitCast(b, halves)));
 }
 
-// The low and the high half of each word.
+// Multiplies the low halves of words, then the high halves.
 llvm::Value* KernelEmitter::emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
   auto step = [&](llvm::Value* pairs, bool odd) {
     llvm::Value* words = ir_.CreateBitCast(pairs, shaped_integer(sum));
@@ -219,7 +219,7 @@ llvm::Value* KernelEmitter::dot2_native(llvm::Value* sum, llvm::Value* a, llvm::
   return ir_.CreateIntrinsic(id, {}, {sum, a, b});
 }
 
-// A bf16 is the upper half of an f32: both of a word's are there after a shift and a mask.
+// A bf16 is the upper half of an f32: a shift gives the first of a word, a mask the second.
 llvm::Value* KernelEmitter::emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
   auto step = [&](llvm::Value* pairs, bool odd) {
     llvm::Value* words = ir_.CreateBitCast(pairs, shaped_integer(sum));

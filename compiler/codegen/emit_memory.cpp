@@ -1,5 +1,5 @@
-// Loads, stores and addresses. An address is base + outer terms + inner terms + constant, in that order: what
-// does not change in a loop is hoisted as one pointer, and the constant lands in the instruction's
+// Loads, stores and addresses. An address is base + outer terms + inner terms + constant, in that order: the
+// part that does not change in a loop is hoisted as one pointer, and the constant lands in the instruction's
 // displacement.
 #include "compiler/codegen/kernel_emitter.h"
 
@@ -47,7 +47,8 @@ llvm::Value* KernelEmitter::address(int buffer, const IntExpr& unresolved) {
   return offset == 0 ? pointer : ir_.CreatePtrAdd(pointer, index_constant(offset));
 }
 
-// The op's own promise, or the element's size; never more than the parameter is known to have at any call.
+// The alignment that the op promises, or the element's size; never more than the parameter is known to have
+// at any call.
 llvm::Align KernelEmitter::access_alignment(const Op& op) const {
   const BufferParameter& buffer = kernel_.buffer(op.buffer);
   size_t number = static_cast<size_t>(op.buffer);
@@ -120,7 +121,7 @@ llvm::Value* KernelEmitter::emit_guarded(llvm::Value* condition, llvm::Value* ot
   return phi;
 }
 
-// Elements of a table of 256 bytes: of its first half or of its second, as the top bit of each byte says.
+// Looks bytes up in a table of 256 bytes: in its first half or its second, as the top bit of each byte says.
 llvm::Value* KernelEmitter::look_up_bytes(llvm::Value* table, llvm::Value* bytes) {
   constexpr int kRegister = 64;
   auto* whole = llvm::FixedVectorType::get(ir_.getInt8Ty(), kRegister);

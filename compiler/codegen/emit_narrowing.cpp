@@ -1,4 +1,4 @@
-// Bytes of words that were rounded from floats: what saturates on its own needs no clamp, and stores that lie
+// Narrows words that were rounded from floats to bytes: instructions that saturate need no clamp, and stores
 // beside each other are narrowed together.
 #include "compiler/codegen/kernel_emitter.h"
 
@@ -15,17 +15,17 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-static constexpr int64_t kVectorBytes = 16; // of bytes that a register of words becomes
+static constexpr int64_t kVectorBytes = 16; // the bytes that a register of words becomes
 
-// A value that is kept below `high` after it was kept above `low`, which a NaN becomes, and what it was
-// before.
+// A value that was raised to at least `low`, which a NaN becomes, and then limited to `high`; with what it
+// was before.
 struct Clamped {
   llvm::Value* number = nullptr;
-  llvm::Value* above = nullptr; // kept above `low` alone
+  llvm::Value* above = nullptr; // raised to `low`, not limited
   double low = 0, high = 0;
 };
 static std::optional<Clamped> clamped(llvm::Value* value) {
-  // The operands of a minimum or maximum, the one that is left if either is NaN last.
+  // The operands of a minimum or maximum; the second is the result if either is NaN.
   auto extreme = [](llvm::Value* of,
                     llvm::CmpInst::Predicate order) -> std::pair<llvm::Value*, llvm::Value*> {
     auto* select = llvm::dyn_cast<llvm::SelectInst>(of);
@@ -61,14 +61,13 @@ static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
   return RoundedWords{call->getArgOperand(0), zero ? zero->getSExtValue() : 0};
 }
 
-// `number` where it is less; a NaN stays.
+// The smaller of `number` and `high`; a NaN stays.
 static llvm::Value* kept_below(llvm::IRBuilder<>& ir, llvm::Value* number, double high) {
   llvm::Value* max = llvm::ConstantFP::get(number->getType(), high);
   return ir.CreateSelect(ir.CreateFCmpOLT(max, number), max, number);
 }
 
-// The words of a register of 512 bits, to which `added` is added; what is beyond i32 becomes its least
-// number.
+// Rounds a register of 512 bits to words and adds `added`. Floats beyond i32 become its least number.
 static llvm::Value* rounded_to_words(llvm::IRBuilder<>& ir, llvm::Value* floats, int64_t added) {
   constexpr int kRoundAsSet = 4;
   auto* words = llvm::FixedVectorType::get(ir.getInt32Ty(), 16);
@@ -78,8 +77,8 @@ static llvm::Value* rounded_to_words(llvm::IRBuilder<>& ir, llvm::Value* floats,
   return added == 0 ? whole : ir.CreateAdd(whole, llvm::ConstantInt::getSigned(words, added));
 }
 
-// Bytes of floats that were clamped to their range, rounded and, from there, moved by a zero point: the
-// instruction that narrows saturates, so one of the bounds need not be taken. What is beyond i32 converts to
+// Narrows words to bytes if they are floats that were clamped to the bytes' range, rounded, and moved by a
+// zero point. The narrowing instruction saturates, so one of the bounds can go. Floats beyond i32 convert to
 // its least number, which saturates like a large one as unsigned and like a small one as signed.
 llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* bytes) {
   bool is_whole = context_.target.arch == Arch::X86_64 && context_.target.has_masked_memory &&
@@ -96,12 +95,12 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
   auto limited = [&](llvm::Intrinsic::ID min, llvm::Value* whole, int64_t bound) {
     return ir_.CreateBinaryIntrinsic(min, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
   };
-  // Where others like them are stored beside them, packs narrow them together.
+  // Notes the bytes: if others like them are stored beside them, packs narrow them together.
   auto noted = [&](llvm::Value* narrowed, int64_t added, int64_t moved, bool is_signed) {
     narrowed_[narrowed] = {bounds->number, bounds->high, added, moved, is_signed};
     return narrowed;
   };
-  // From 0 to 255 before the zero point, which then moves bytes.
+  // The range is 0 to 255 before the zero point, which is then added to bytes.
   if (within(zero, zero + 255)) {
     llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, 0), 255);
     llvm::Value* bytes_of = ir_.CreateTrunc(whole, bytes);
@@ -120,14 +119,15 @@ llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* byte
   return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/true);
 }
 
-// The same for registers that are narrowed by packs, which saturate both ways and have pairs of words become
-// bytes by two of them: the lower bound, which is the least number of `narrow` or zero, need not be taken.
+// Narrows words like saturated_bytes(), on CPUs that narrow by packs: one from words to 16 bits, one from
+// there to bytes. Packs saturate both ways, so the lower bound, which is the least number of `narrow` or
+// zero, can go.
 llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* narrow) {
   const TargetInfo& target = context_.target;
   if (target.arch != Arch::X86_64 || target.has_masked_memory || !words->getType()->isVectorTy() ||
       words->getType()->getPrimitiveSizeInBits() != static_cast<unsigned>(target.register_bits()))
     return nullptr;
-  // Below zero the point would move what is beyond i32, its least number, to the largest ones.
+  // A negative zero point would move the least number, for floats beyond i32, to the largest ones.
   std::optional<RoundedWords> found = rounded_words(words);
   std::optional<Clamped> bounds = found && found->zero >= 0 ? clamped(found->floats) : std::nullopt;
   if (!bounds) return nullptr;
@@ -148,14 +148,14 @@ llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* n
   return ir_.CreateTrunc(whole, narrow);
 }
 
-// The other memory that an op touches: what stores wait for others must not pass by it.
+// Joins the waiting stores before an op that may touch the memory that they write.
 void KernelEmitter::pass_narrowed_stores(const Op& op) {
   if (waiting_.empty() || op.kind == OpKind::Prefetch) return;
   int written = waiting_.front().buffer, read = op.buffer;
   auto may_alias = [&](int buffer) {
     return static_cast<size_t>(buffer) < facts_.size() && !facts_[static_cast<size_t>(buffer)].no_alias;
   };
-  // A kernel that may lie in place reads an element before it writes it, and not again.
+  // A kernel that writes in place reads an element before it writes it, and not again.
   auto is_pointwise = [&](const InPlace& pair) {
     return pair.written == written && pair.read == read && pair.pattern == Overwriting::Pointwise &&
            pair.distance == 0;
@@ -167,7 +167,7 @@ void KernelEmitter::pass_narrowed_stores(const Op& op) {
 }
 
 void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
-  constexpr size_t kMaxWaiting = 16; // what they store is in registers meanwhile
+  constexpr size_t kMaxWaiting = 16; // waiting stores keep their values in registers
   auto found = narrowed_.find(store->getValueOperand());
   if (found == narrowed_.end() || context_.target.narrowed_together == 1) return join_narrowed_stores();
   const llvm::DataLayout& layout = context_.module.getDataLayout();
@@ -184,8 +184,8 @@ void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
   waiting_.push_back(next);
 }
 
-// As many at a time as packs narrow together, those that lie beside each other first: three packs and a
-// permutation in place of four instructions that narrow one, which take twice as long each.
+// Joins as many stores at a time as packs narrow together, in the order of their addresses. Three packs and a
+// permutation replace four narrowing instructions, which take twice as long each.
 void KernelEmitter::join_narrowed_stores() {
   const auto together = static_cast<size_t>(context_.target.narrowed_together);
   std::vector<NarrowedStore> stores = std::move(waiting_);
@@ -195,7 +195,7 @@ void KernelEmitter::join_narrowed_stores() {
   std::sort(stores.begin(), stores.end(),
             [](const NarrowedStore& a, const NarrowedStore& b) { return a.offset < b.offset; });
   for (size_t i = 1; i < stores.size(); ++i)
-    if (stores[i].offset < stores[i - 1].offset + kVectorBytes) return; // one has to come after the other
+    if (stores[i].offset < stores[i - 1].offset + kVectorBytes) return; // overlaps: one has to come last
   llvm::IRBuilder<>::InsertPointGuard guard(ir_);
   if (llvm::Instruction* next = last->getNextNode())
     ir_.SetInsertPoint(next);
@@ -210,7 +210,7 @@ void KernelEmitter::join_narrowed_stores() {
   }
 }
 
-// Vectors of bytes that lie beside each other at once, by powers of two.
+// Stores vectors of bytes that lie beside each other at once, a power of two of them.
 void KernelEmitter::store_joined(llvm::Value* bytes, std::span<const NarrowedStore> stores) {
   for (size_t first = 0, count; first < stores.size(); first += count) {
     size_t end = first + 1;
@@ -227,7 +227,7 @@ llvm::Value* KernelEmitter::words_of(const NarrowedBytes& bytes) {
   return rounded_to_words(ir_, kept_below(ir_, bytes.number, bytes.high), bytes.added);
 }
 
-// Packs take four lanes of each register at a time.
+// Packs take four words of each register at a time, so the bytes have to be permuted into order.
 llvm::Value* KernelEmitter::packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like) {
   FIRN_CHECK(words.size() == 4, "packs of 512 bits narrow four registers");
   auto pairs = [&](int first) {

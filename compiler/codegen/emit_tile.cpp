@@ -1,5 +1,5 @@
-// Registers of matrices: AMX. Numbers of tiles are parts of the instructions, so that nothing is left to
-// allocate. The intrinsics touch memory of which LLVM knows nothing: code stays in order around them.
+// Matrix registers: AMX. Tile numbers are parts of the instructions, so that nothing is left to allocate.
+// LLVM does not know which memory the intrinsics touch, so code stays in order around them.
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/Constants.h>
@@ -11,7 +11,8 @@ using namespace kernel;
 
 namespace {
 
-// What ldtilecfg reads: the palette, bytes of a row as 16-bit numbers from byte 16 on, rows from 48 on.
+// The configuration that ldtilecfg reads: the palette, bytes of a row as 16-bit numbers from byte 16 on, rows
+// from byte 48 on.
 constexpr size_t kConfigurationBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
 
 std::string configuration_of(const std::vector<MatrixTile>& tiles) {
@@ -37,7 +38,7 @@ llvm::Intrinsic::ID intrinsic_of(OpKind kind) {
 
 } // namespace
 
-// Kernels of the same shapes share the configuration.
+// Kernels whose tiles have the same shapes share the configuration.
 void KernelEmitter::configure_tiles() {
   if (kernel_.tiles.empty()) return;
   std::string name = "firn.tiles";

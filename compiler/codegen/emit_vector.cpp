@@ -44,7 +44,7 @@ llvm::Value* KernelEmitter::every_nth(llvm::Value* vector, int n, int first) {
   return ir_.CreateShuffleVector(vector, lanes);
 }
 
-// Whether a shuffle is of all bytes of one register, by an instruction that the CPU has for that (vpermb).
+// Whether a shuffle permutes all bytes of one register, and the CPU has an instruction for that (vpermb).
 bool KernelEmitter::permutes_bytes(llvm::Value* vector, const std::vector<int>& lanes) const {
   auto* type = llvm::cast<llvm::FixedVectorType>(vector->getType());
   return context_.target.has_byte_tables && type->getElementType()->isIntegerTy(8) &&
@@ -52,8 +52,8 @@ bool KernelEmitter::permutes_bytes(llvm::Value* vector, const std::vector<int>& 
          static_cast<int>(lanes.size()) * 8 == context_.target.register_bits();
 }
 
-// The same vector, of which LLVM does not know how it came about: it would join the parts of one in the
-// instruction that permutes their bytes (vpermt2b), which takes three times as long as that for one register.
+// Hides from LLVM how a vector was made. It would join a vector's parts in the instruction that permutes the
+// bytes of two registers (vpermt2b), which takes three times as long as the one for one register.
 llvm::Value* KernelEmitter::opaque(llvm::Value* vector) {
   unsigned words = vector->getType()->getPrimitiveSizeInBits().getFixedValue() / 32;
   auto* floats = llvm::FixedVectorType::get(ir_.getFloatTy(), words);
@@ -101,7 +101,7 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
   }
 }
 
-// One permutation where the CPU has it; else lane by lane.
+// Looks up by one permutation if the CPU has it, else lane by lane.
 llvm::Value* KernelEmitter::look_up(llvm::Value* table, llvm::Value* numbers) {
   bool is_register = lanes_of(table) == 16 && lanes_of(numbers) == 16 && context_.target.has_word_tables;
   if (is_register && table->getType()->getScalarType()->isFloatTy())

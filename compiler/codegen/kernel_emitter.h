@@ -1,6 +1,6 @@
 // Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
-// emit_cast, emit_narrowing, emit_product, emit_tile, emit_vector and emit_memory; emit_expression computes
-// indices, and emit_expand holds what targets lack and code must spell out.
+// emit_call, emit_cast, emit_narrowing, emit_mac, emit_tile, emit_vector and emit_memory; emit_expression
+// computes indices, and emit_expand holds code for targets that lack an instruction.
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"
@@ -16,32 +16,32 @@
 
 namespace firn::codegen {
 
-// What emission asks of the target beyond TargetInfo.
+// Facts about the target that emission needs beyond TargetInfo.
 struct TargetFeatures {
   bool rounding = true;         // floor, ceil, trunc are instructions
-  bool round_even = true;       // roundeven is
+  bool round_even = true;       // roundeven is an instruction
   bool ieee_minimum = false;    // llvm.minimum and llvm.maximum are instructions
-  bool reciprocal_14 = false;   // vectors' reciprocals to 14 bits
+  bool reciprocal_14 = false;   // vectors have reciprocals of 14 bits
   bool integer_division = true; // 32-bit division is an instruction
   bool long_shifts = true;      // 64-bit shifts and multiplications need no library
-  bool leading_zeros = true;    // nor does counting leading zeros
+  bool leading_zeros = true;    // counting leading zeros needs no library
 };
 
-// What the calls of a kernel allow to be said about its parameters.
+// Facts about a parameter of a kernel that hold at every call.
 struct ParameterFacts {
   int alignment = 1;
   bool no_alias = true;
 };
 
-// A module under construction and what every emitter needs of it.
+// A module under construction and what every emitter needs to know.
 struct ModuleContext {
   llvm::LLVMContext& context;
   llvm::Module& module;
   const TargetInfo& target;
   TargetFeatures features;
   std::string text_section;
-  bool flushes_bf16 = false; // as CodegenOptions has it
-  std::string suffix;        // of names that the modules' programs might share; empty: there is one program
+  bool flushes_bf16 = false; // CodegenOptions::flushes_bf16
+  std::string suffix;        // ends names that the module's programs would share; empty: there is one program
 
   llvm::IntegerType* index_type() const {
     return llvm::Type::getIntNTy(context, static_cast<unsigned>(target.pointer_bits));
@@ -52,7 +52,7 @@ struct ModuleContext {
 
 // The LLVM name of a kernel's function.
 std::string kernel_symbol(const kernel::Kernel& kernel);
-// Of the function that runs a task of a shared kernel.
+// The LLVM name of the function that runs a task of a shared kernel.
 std::string task_symbol(const kernel::Kernel& kernel);
 
 class KernelEmitter {
@@ -71,8 +71,9 @@ private:
   llvm::Function* create_function();
   void set_extents(llvm::Function& function);
   void emit_scratch();
-  // The parallel loop, over the range in arguments from `argument` on. `is_back`: whether from its end to
-  // its start, as every other phase goes, so that it begins with what the one before left near; null: no.
+  // Emits the parallel loop over the range in arguments from `argument` on. `is_back`: whether it runs from
+  // its end to its start, as it does in every other phase, to begin with data that the phase before left in
+  // cache; null: no.
   void emit_iterations(unsigned argument, llvm::Value* is_back);
   template <class Body> void emit_range(unsigned argument, Body body);
   void emit_block(const kernel::Block& block, std::vector<llvm::Value*>* yielded);
@@ -111,8 +112,8 @@ private:
   llvm::Value* half_to_float_bits(llvm::Value* carrier);
   llvm::Value* float_to_half_bits(llvm::Value* value);
 
-  // emit_narrowing.cpp
-  // Bytes that are floats below `high`, rounded, plus `added`, saturated, plus `moved`.
+  // emit_narrowing.cpp Bytes made from floats: these are limited to `high`, rounded, moved by `added`,
+  // saturated, and moved by `moved`.
   struct NarrowedBytes {
     llvm::Value* number = nullptr;
     double high = 0;
@@ -122,7 +123,7 @@ private:
   struct NarrowedStore {
     llvm::StoreInst* store = nullptr;
     int buffer = 0;
-    const llvm::Value* base = nullptr; // of its address
+    const llvm::Value* base = nullptr; // the base of its address
     int64_t offset = 0;
     NarrowedBytes bytes;
   };
@@ -145,12 +146,12 @@ private:
   llvm::Value* concatenate(std::vector<llvm::Value*> parts);
   llvm::Value* every_nth(llvm::Value* vector, int n, int first);
 
-  // emit_product.cpp
+  // emit_mac.cpp
   llvm::Value* emit_product(const kernel::Op& op);
   llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  // Instructions on registers of as many lanes as `sum` has; operands are the words that hold a lane's
+  // Products by instructions on registers with as many lanes as `sum`; a word of an operand holds a lane's
   // steps.
   llvm::Value* dot4_native(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
@@ -177,7 +178,7 @@ private:
   llvm::Value* look_up_bytes(llvm::Value* table, llvm::Value* bytes);
   void emit_indexed(const kernel::Op& op, llvm::Value* pointer,
                     const std::function<llvm::Value*(kernel::MachineType)>& all_lanes);
-  // `body` under a condition; its value, or `otherwise` where the condition is false.
+  // Emits `body` under a condition; the result is its value, or `otherwise` if the condition is false.
   llvm::Value* emit_guarded(llvm::Value* condition, llvm::Value* otherwise,
                             const std::function<llvm::Value*()>& body);
 
@@ -197,14 +198,14 @@ private:
   std::vector<llvm::Value*> buffers_; // parameters, then scratch
   std::vector<llvm::Value*> values_;
   ExpressionEmitter expressions_;
-  std::vector<AddressEntry> addresses_; // of the current basic block
-  bool has_offsets_ = false;            // some symbol has one
+  std::vector<AddressEntry> addresses_; // computed in the current basic block
+  bool has_offsets_ = false;            // some symbol has an offset
   std::map<llvm::Value*, NarrowedBytes> narrowed_;
-  std::vector<NarrowedStore> waiting_; // of one block, to be joined
+  std::vector<NarrowedStore> waiting_; // stores of the current block that may be joined
   int depth_ = 0;
 };
 
-// emit_expand.cpp: what targets without the instruction compute instead.
+// emit_expand.cpp: code for targets that lack an instruction.
 
 // floor, ceil, trunc or roundeven (by `kind`) with additions alone.
 llvm::Value* expand_rounding(llvm::IRBuilder<>& ir, kernel::OpKind kind, llvm::Value* value);

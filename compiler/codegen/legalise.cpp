@@ -1,5 +1,6 @@
-// What a target lacks, in terms of what it has. Each rule takes one scalar instruction and gives its value
-// anew; vectors are taken apart first, which costs nothing where the backend would have done so anyway.
+// Expresses operations that a target lacks by those that it has. Each rule takes one scalar instruction and
+// computes its value in another way; vectors are split first, which costs nothing where the backend would
+// have done so anyway.
 #include "compiler/codegen/legalise.h"
 
 #include <llvm/IR/InstIterator.h>
@@ -166,7 +167,7 @@ bool compares_half_vectors(const Instruction& instruction) {
          instruction.getOperand(0)->getType()->getScalarType()->isHalfTy();
 }
 
-// In f32, which holds every half.
+// Compares in f32, which holds every half.
 Value* compare_in_float(Builder& ir, const Instruction& instruction) {
   const auto& compare = llvm::cast<llvm::FCmpInst>(instruction);
   llvm::Type* wide = compare.getOperand(0)->getType()->getWithNewType(ir.getFloatTy());
@@ -189,7 +190,7 @@ public:
       if (lacks(instruction)) found.push_back(&instruction);
     }
     for (Instruction* instruction : found) replace(*instruction);
-    // Last, as it splits blocks: divisions become loops.
+    // Divisions come last: they become loops, which splits blocks.
     for (llvm::BinaryOperator* division : divisions_) expand_division(division);
     divisions_.clear();
   }
@@ -272,7 +273,7 @@ private:
     }
     FIRN_CHECK(is_division(instruction), "no legalising rule for the instruction");
     auto opcode = static_cast<Instruction::BinaryOps>(instruction.getOpcode());
-    // Kept from folding, so that it is certainly an instruction.
+    // Made without folding, so that it is certainly an instruction.
     auto* division = llvm::BinaryOperator::Create(opcode, operands[0], operands[1]);
     ir.Insert(division);
     divisions_.push_back(division);
@@ -302,9 +303,9 @@ private:
 
   bool narrow_;
   bool rounds_twice_; // LLVM converts vectors of i64 to f32 by way of f64
-  // Vectors of halves, which LLVM's optimiser compares where they were converted before. Its backend does so
-  // lane by lane; with AVX512-FP16 it takes the operands of a masked vcmpph the other way round, to read one
-  // from the stack, and keeps the predicate.
+  // Vectors of halves are compared as floats. LLVM's optimiser would drop the conversion before the
+  // comparison, and its backend would compare lane by lane; with AVX512-FP16 it swaps the operands of a
+  // masked vcmpph, to read one from the stack, and keeps the predicate.
   bool compares_in_float_;
   bool long_arithmetic_, leading_zeros_;
   unsigned widest_division_;

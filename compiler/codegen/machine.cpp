@@ -20,8 +20,8 @@ namespace firn::codegen {
 
 namespace {
 
-// For loops too long to overlap with their next rounds the scheduler would put short latencies before few
-// registers, and so would the pass that adds the integers of several steps to each other before it adds them
+// In loops too long to overlap with their next iterations LLVM's scheduler would prefer short latencies to
+// few registers. So would the pass that adds the integers of several steps to each other before it adds them
 // to a sum. Firn's loops carry enough independent work, and their tiles take all registers there are.
 void schedule_for_registers() {
   auto& options = llvm::cl::getRegisteredOptions();

@@ -1,6 +1,6 @@
-// Compares functions as assembly: what the backend makes of a function in a module of its own, with the
-// constants that it reads there, but without names. Equal text may still be encoded in several ways, of which
-// any CPU follows those of a less able one.
+// Compares functions by the assembly that the backend makes of each in a module of its own, with the
+// constants that it reads there, but without names. Equal text may still have several encodings; a CPU
+// understands those for any less able one.
 #include "compiler/codegen/merge_equal_code.h"
 
 #include "compiler/codegen/machine.h"
@@ -10,7 +10,7 @@
 namespace firn::codegen {
 namespace {
 
-// Empty if the backend fails, which it will again, and say why.
+// Empty if the backend fails; it will fail again for the whole module, and say why.
 std::string assembly_of(const llvm::Function& function, llvm::TargetMachine& machine) {
   llvm::ValueToValueMapTy values;
   auto is_it = [&](const llvm::GlobalValue* value) { return value == &function; };

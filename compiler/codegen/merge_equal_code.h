@@ -13,12 +13,12 @@ namespace firn::codegen {
 // A function of one CPU's program, by its name in the module.
 struct CpuFunction {
   std::string symbol;
-  uint64_t required_features; // of the CPU: TargetInfo::required_cpu_features
+  uint64_t required_features; // the CPU's TargetInfo::required_cpu_features
 };
 
-// Of the functions of each group, of several CPUs with the least able first, those whose machine code is that
-// of an earlier one go, and their callers call that one: it needs no feature that theirs lack. The names of
-// the functions that went, with those that stand for them.
+// Removes functions whose machine code equals that of an earlier one of their group, if that one needs no
+// feature that their CPU lacks; their callers call it instead. A group has functions of several CPUs, the
+// least able first. Returns the names of removed functions, each with the name of the one that stands for it.
 std::map<std::string, std::string> merge_equal_code(llvm::Module& module, llvm::TargetMachine& machine,
                                                     const std::vector<std::vector<CpuFunction>>& groups);
 

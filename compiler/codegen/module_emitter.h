@@ -15,16 +15,16 @@ std::string weights_section(const CodegenOptions& options);
 
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
-  std::vector<std::string> entry_symbols;  // of functions that run programs
-  std::vector<std::string> kernel_symbols; // by kernel number; those of the other programs follow
-  std::vector<std::string> task_symbols;   // of the functions that run tasks of shared kernels
-  // Functions of several CPUs' programs whose kernels say the same.
+  std::vector<std::string> entry_symbols;  // functions that run programs
+  std::vector<std::string> kernel_symbols; // kernels by number; those of the other programs follow
+  std::vector<std::string> task_symbols;   // functions that run tasks of shared kernels
+  // Functions in the programs of several CPUs whose kernels are equal.
   std::vector<std::vector<CpuFunction>> equal_kernels;
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
-// write itself. Otherwise a placeholder section stands where they will be. `features`: of the target and of
-// those of options.variants.
+// write itself. Otherwise a placeholder section stands where they will be. `features`: those of the target,
+// then those of each of options.variants.
 EmittedModule emit_module(const kernel::Program& program, const CodegenOptions& options,
                           std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
                           llvm::LLVMContext& context, bool embed_weights);

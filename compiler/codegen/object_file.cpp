@@ -29,8 +29,9 @@ template <class T> T trusted(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
-// What the platform's own start-up code brings along, beside the memory functions: a marker that MSVC's
-// linker wants in objects with floats, the probe of large frames on Windows, and Apple's memset of zeros.
+// Allowed, beside the memory functions, is what the platform's own start-up code brings along: a marker that
+// MSVC's linker wants in objects with floats, the probe of large frames on Windows, and Apple's memset of
+// zeros.
 bool is_allowed(std::string_view symbol, const ObjectFile& object) {
   if (symbol == "memcpy" || symbol == "memset" || symbol == "memmove" || symbol.starts_with("firn_rt2_"))
     return true;

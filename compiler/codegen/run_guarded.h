@@ -1,4 +1,4 @@
-// LLVM ends the process when it meets what it cannot do. Here it ends the work instead.
+// LLVM ends the process when it fails. run_guarded() makes it end only the work.
 #pragma once
 
 #include <functional>

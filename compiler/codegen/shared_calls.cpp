@@ -30,8 +30,8 @@ SharedCalls::SharedCalls(ModuleContext& context, const Program& program, llvm::I
   count_words(program.steps);
 }
 
-// What concurrent calls need: a task for each, and a word of the frame for each argument, of which there are
-// two more for phases and two for iterations.
+// Counts what concurrent calls need: a task for each, and a word of the frame for each argument, including
+// two for phases and two for iterations.
 void SharedCalls::count_words(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     count_words(step.first);
@@ -66,12 +66,13 @@ void SharedCalls::begin(llvm::Value* executor) {
     words = std::max(words, 1 + argument_count(*kernel) + (kernel->parallel_count.is_constant() ? 0 : 1));
     if (kernel->phases > 1) max_waiting = std::max(max_waiting, kernel->tasks);
   }
-  // What all write lies on lines of its own: the items that are finished, and those taken of each share.
+  // Words that all tasks write have cache lines of their own: the number of finished items, and of items
+  // taken from each share.
   finished_ = (words + kLineWords - 1) / kLineWords * kLineWords;
   if (max_waiting > 0) words = finished_ + (1 + static_cast<unsigned>(max_waiting)) * kLineWords;
   {
-    // Elsewhere than at the start of the function it would move the stack pointer, and vectors that LLVM
-    // passes on the stack would not be aligned.
+    // An alloca elsewhere than at the start of the function would move the stack pointer, and vectors that
+    // LLVM passes on the stack would not be aligned.
     llvm::IRBuilderBase::InsertPointGuard guard(ir_);
     llvm::BasicBlock& start = ir_.GetInsertBlock()->getParent()->getEntryBlock();
     ir_.SetInsertPoint(&start, start.getFirstInsertionPt());
@@ -82,7 +83,7 @@ void SharedCalls::begin(llvm::Value* executor) {
   ir_.CreateCondBr(ir_.CreateIsNull(executor), ready, lent);
   ir_.SetInsertPoint(lent);
   llvm::Value *max = constant(max_tasks_), *known = load_word(executor, Concurrency, context_.index_type());
-  // 0, unknown, is more than any.
+  // A concurrency of 0, unknown, counts as more than any.
   llvm::Value* fewer = ir_.CreateICmpULT(ir_.CreateSub(known, constant(1)), ir_.CreateSub(max, constant(1)));
   llvm::Value* threads = ir_.CreateSelect(fewer, known, max);
   ir_.CreateBr(ready);
@@ -106,7 +107,7 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
                            : ir_.CreateSelect(ir_.CreateICmpULT(threads_, constant(kernel.tasks)), threads_,
                                               constant(kernel.tasks));
   bool varies = !kernel.parallel_count.is_constant();
-  // Every task has iterations.
+  // Leaves no task without iterations.
   if (varies) tasks = ir_.CreateSelect(ir_.CreateICmpULT(count, tasks), count, tasks);
   auto place = [&](size_t word) {
     return ir_.CreateConstGEP1_32(context_.index_type(), frame_, static_cast<unsigned>(word));
@@ -247,9 +248,9 @@ SharedCalls::Share SharedCalls::emit_share_of(llvm::Value* index, llvm::Value* t
   return {first, ir_.CreateAdd(size, ir_.CreateZExt(is_longer, context_.index_type()))};
 }
 
-// Takes items, of the task's own share first and then of others', until all phases have run. Who waits holds
-// no item, so that a thread that is kept from running keeps none of the others waiting, but for the time of
-// the one item that it may be at.
+// Takes items, of the task's own share first and then of others', until all phases have run. A task that
+// waits holds no item, so a thread that is kept from running holds the others up only by the one item that it
+// may be running.
 //
 //   while ((phase = finished / count) < phases)
 //     for (other = index, index + 1, ... of tasks)
@@ -297,7 +298,7 @@ void SharedCalls::emit_phases(const Kernel& kernel, llvm::Function* function, ll
                               llvm::AtomicOrdering::AcquireRelease, llvm::AtomicOrdering::Acquire);
   ir_.CreateCondBr(ir_.CreateExtractValue(exchanged, 1), run, other);
 
-  // Every other phase goes backwards, and begins with what the one before left near.
+  // Every other phase goes backwards, to begin with data that the phase before left in cache.
   ir_.SetInsertPoint(run);
   llvm::Value *at = ir_.CreateSub(number, before),
               *from_last = ir_.CreateSub(ir_.CreateSub(share.size, one), at);

@@ -4,7 +4,8 @@
 //   if (tasks > 1) executor->parallel_for(context, tasks, task of the kernel, {tasks, arguments, count})
 //   else           kernel(arguments, 0, count)
 //
-// Of kernels with phases threads wait for each other in between, if the executor runs tasks at the same time:
+// Threads of a kernel with phases wait for each other between phases, if the executor runs tasks at the same
+// time:
 //
 //   if (tasks > 1 and executor->parallel_together(context, tasks, task of the kernel, {..., 0 finished}))
 //   else           kernel(arguments, 0, phases, 0, count)
@@ -35,9 +36,9 @@ class SharedCalls {
 public:
   SharedCalls(ModuleContext& context, const kernel::Program& program, llvm::IRBuilder<>& ir);
 
-  // Whether the program has any.
+  // Whether the program has shared calls.
   bool exist() const { return max_tasks_ > 1; }
-  // At the start of the entry function: `executor`, loaded from the call, may be null.
+  // Called at the start of the entry function; `executor`, loaded from the call, may be null.
   void begin(llvm::Value* executor);
   // Calls kernel number `number`, emitted as `function`, with a pointer per parameter and a word per extent,
   // for `count` iterations, one at least.
@@ -76,11 +77,11 @@ private:
   const kernel::Program& program_;
   llvm::IRBuilder<>& ir_;
   int max_tasks_ = 1;
-  llvm::Value *executor_ = nullptr, *threads_ = nullptr; // 1 without an executor
-  llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, arguments, count
-  unsigned words_ = 1;                                   // that the frame has at least
-  unsigned finished_ = 0; // the word of it that counts the items of all phases that are finished
-  std::map<int, llvm::Function*> tasks_; // by kernel
+  llvm::Value *executor_ = nullptr, *threads_ = nullptr; // threads_: 1 without an executor
+  llvm::AllocaInst* frame_ = nullptr;                    // the data of a task: tasks, arguments, count
+  unsigned words_ = 1;                                   // the least number of words in the frame
+  unsigned finished_ = 0;                // the frame's word that counts finished items of all phases
+  std::map<int, llvm::Function*> tasks_; // functions by kernel number
 };
 
 } // namespace firn::codegen

@@ -1,4 +1,4 @@
-// The values that dims that vary have in a run.
+// The values of varying dims in a run.
 #pragma once
 
 #include "compiler/artifact/model_description.h"
@@ -9,17 +9,18 @@
 namespace firn::driver {
 
 struct ActualDims {
-  SymbolTable values;          // of the description's dims
-  std::vector<size_t> extents; // what the object is given of them
+  SymbolTable values;          // by symbol of the description's dims
+  std::vector<size_t> extents; // the arguments that the object gets for them
 };
 
-// Those that tensors of a run decide. An error names a dim that does not fit or that the object is not for.
+// Finds the dims that tensors of a run decide. An error names a dim that does not fit or that the object is
+// not for.
 Expected<ActualDims> find_dims(const artifact::ModelDescription& d, std::vector<KnownExtent> known);
-// Those given by name, and the bounds of others.
+// Dims with the values that are given by name; others have their upper bounds.
 Expected<ActualDims> dims_at(const artifact::ModelDescription& d,
                              const std::map<std::string, int64_t>& values);
 
-// What a tensor's dims are known to be in a run; `actual` has as many.
+// Adds to `known` that the dims of `tensor` are `actual` in a run; `actual` has as many.
 void add_known(const artifact::TensorDescription& tensor, const std::vector<int64_t>& actual,
                std::vector<KnownExtent>& known);
 std::vector<int64_t> actual_dims(const artifact::TensorDescription& tensor, const ActualDims& dims);

@@ -55,7 +55,7 @@ Expected<StatedErrors> on_data_sets(const CompileOptions& options, const std::ve
   return errors;
 }
 
-// Each starts from first states, and goes on from its own.
+// Each compilation starts from first states, and goes on from its own.
 Expected<StatedErrors> on_seeded_inputs(const CompileOptions& options) {
   DiagnosticList diagnostics;
   auto narrow = compile_in_memory(options, diagnostics);
@@ -85,7 +85,7 @@ std::string ratio_text(double value, double of) {
   return of > 0 ? text : std::string(9, ' ') + "-";
 }
 
-// Signal to noise; nothing where there is no noise, or only noise.
+// The signal-to-noise ratio; nothing if there is no noise, or no signal.
 std::optional<double> decibels(const OutputError& error) {
   if (error.squares <= 0 || error.expected_squares <= 0) return std::nullopt;
   return 10 * std::log10(error.expected_squares / error.squares);
@@ -139,7 +139,7 @@ bool narrows(const CompileOptions& options) {
 
 Expected<StatedErrors> state_errors(const CompileOptions& options) {
   CompileOptions run = options;
-  run.dump_folder.clear(); // of what is compiled, not of what is run to judge it
+  run.dump_folder.clear(); // dumps are for the compilation itself, not for these runs
   run.progress = nullptr;
   fs::path model(run.model);
   if (model.filename() != "model.onnx") return on_seeded_inputs(run);

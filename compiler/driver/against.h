@@ -1,4 +1,4 @@
-// What a compilation of fewer digits changes: its outputs against those of the model at its own precision.
+// The errors of a compilation in fewer digits: its outputs against those of the model at its own precision.
 #pragma once
 
 #include "compiler/driver/tensor_error.h"
@@ -9,7 +9,7 @@ namespace firn::driver {
 // Whether the options have a model computed in fewer digits than its own.
 bool narrows(const CompileOptions& options);
 
-// Errors of all outputs, and the data that they are of: "2 data sets", "4 seeded inputs".
+// Errors of all outputs, and the data that they were measured on: "2 data sets", "4 seeded inputs".
 struct StatedErrors {
   std::string data;
   std::vector<OutputError> outputs;

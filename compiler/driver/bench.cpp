@@ -40,13 +40,13 @@ Times time_runs(ObjectRunner& runner, double seconds) {
   return {times[times.size() / 2], times[0]};
 }
 
-// One line of the table: a step of the program. Seconds that threads wait for each other in it are counted
-// for each of them.
+// One line of the table: a step of the program. Seconds that threads wait for each other in it add up over
+// the threads.
 struct Row {
   std::string name;
   double seconds = 0, share = 0, bound_seconds = 0, waited_seconds = 0;
   bool compute_bound = false;
-  bool has_bound = true; // what is known of the kernel's work is that of this run
+  bool has_bound = true; // the known work of the kernel is that of this run
   size_t tasks = 1;
 };
 
@@ -80,7 +80,7 @@ Row described(const kernel::Program& program, const kernel::Step& step, const Ma
   return row;
 }
 
-// Steps by their seconds, which are the run's own by their shares of the profile.
+// A row per step. A step's seconds are its share of the profile times the run's seconds.
 std::vector<Row> kernel_rows(const Compilation& c, const ActualDims& dims, const SharedProfile& profile,
                              double seconds, const MachineProbe& probe) {
   std::vector<Row> rows;
@@ -106,10 +106,11 @@ double waited_seconds(const std::vector<Row>& rows) {
                          [](double sum, const Row& row) { return sum + row.waited_seconds; });
 }
 
-// What threads would take, each with a core of its own: on every step as long as the one with most to do.
+// The time that threads would take, each with a core of its own: a step lasts as long as the thread with most
+// to do.
 struct Simulation {
   double barrier = 0, alone = 0, together = 0; // seconds
-  double clock = 0;                            // of as many threads, if the machine has the cores
+  double clock = 0;                            // measured with as many threads, if the machine has the cores
   std::vector<double> steps_alone, steps_together;
 };
 

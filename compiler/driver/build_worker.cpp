@@ -51,7 +51,7 @@ Result add_program_files(const TemporaryFolder& folder, const std::vector<std::s
   return {};
 }
 
-// The worker's source and the object, linked.
+// Links the worker's source with the object.
 Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilation>& c,
                    const std::vector<StoredSet>& sets) {
   auto folder = TemporaryFolder::make();

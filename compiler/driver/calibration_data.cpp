@@ -24,7 +24,7 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
 }
 
 // The first extent of an input: what the options say, else that of its type, such as "f32[1,3,224,224]".
-// Nothing where it is no number.
+// Nothing if it is no number.
 std::optional<int64_t> first_extent(const onnx::ValueFacts& input, const onnx::ImportOptions& import) {
   auto shape = import.shapes.find(input.name);
   if (shape != import.shapes.end())
@@ -59,7 +59,7 @@ onnx::ModelFacts with_given_inputs(onnx::ModelFacts facts, const onnx::ImportOpt
   return facts;
 }
 
-// What is wrong with data is never the model's fault, and is said with the path.
+// Errors in data are never the model's fault, and name the path.
 Diagnostic in_data(const std::string& path, Diagnostic reason) {
   reason.fault = Fault::Usage;
   if (reason.message.find(path) == std::string::npos)
@@ -144,7 +144,7 @@ private:
     return add(std::move(sample));
   }
 
-  // Either one file for each input, or all for the only one.
+  // The files are either one for each input, or all for the only input.
   Result add_files(const fs::path& folder, const std::vector<fs::path>& files) {
     if (files.empty()) return {};
     bool named = std::all_of(files.begin(), files.end(),

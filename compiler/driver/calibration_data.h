@@ -1,4 +1,4 @@
-// Calibration data for `firn quantize`: inputs of a model, as many runs as there are.
+// Calibration data for `firn quantize`: a model's inputs for any number of runs.
 #pragma once
 
 #include "compiler/frontend/onnx/import.h"

@@ -30,13 +30,13 @@ bool depends_on_random(Value value) {
   return false;
 }
 
-// 2, 3, 5, 8, ... and the most that the object makes use of; 0 behind that.
+// The counts of threads to check: 2, 3, 5, 8, ... and the most that the object makes use of; 0 behind that.
 size_t next_count(size_t threads, int max) {
   auto last = static_cast<size_t>(max);
   return threads >= last ? 0 : std::min(last, threads + (threads + 1) / 2);
 }
 
-// What of the options differs from set to set.
+// The options that differ from set to set, as text.
 std::string key_of(const onnx::ImportOptions& import) {
   std::string key;
   for (const auto& [name, length] : import.lengths) key += name + ":" + std::to_string(length) + ";";
@@ -117,8 +117,8 @@ Expected<std::vector<LiteralRef>> CaseEngine::run_shared(const std::vector<Liter
   return results;
 }
 
-// A pool of so many threads, and an executor that runs their tasks one after the other, the last first,
-// give the bits that one thread computes alone.
+// Checks that a pool of so many threads, and an executor that runs their tasks one after the other, the last
+// first, give the bits that one thread computes alone.
 std::optional<Diagnostic> CaseEngine::check_shared(const std::vector<LiteralRef>& arguments,
                                                    const std::vector<LiteralRef>& alone, size_t threads) {
   ThreadPool pool(threads);

@@ -27,12 +27,12 @@ public:
   CaseEngine(Engine engine, CompileOptions options, std::string model, const onnx::ModelFacts& facts)
       : engine_(engine), options_(std::move(options)), model_(std::move(model)), facts_(facts) {}
 
-  // What the model gives, from first states; the same bits by every count of threads up to that of the
-  // options.
+  // Runs the model from first states. Every count of threads up to that of the options has to give the same
+  // bits.
   Expected<std::vector<LiteralRef>> run(const DataSet& set);
   // Whether output `number` comes from random numbers, in the model as it is imported.
   bool is_drawn(size_t number) const;
-  // Of the last run.
+  // Names of the last run's results.
   const std::vector<std::string>& result_names() const;
   // Inputs whose values had to be known.
   const std::set<std::string>& fixed() const { return fixed_; }
@@ -49,7 +49,7 @@ private:
   std::string model_, key_;
   const onnx::ModelFacts& facts_;
   std::set<std::string> fixed_;
-  onnx::ImportOptions import_;                    // of the last run
+  onnx::ImportOptions import_;                    // options of the last run
   std::unique_ptr<onnx::ImportedModel> imported_; // for the evaluator
   std::unique_ptr<Compilation> compilation_;      // for compiled code
   std::unique_ptr<ObjectRunner> runner_;

@@ -139,7 +139,7 @@ void add_kernel_lines(const kernel::Program& program, const std::vector<kernel::
     int64_t scratch = 0;
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       if (kernel.parameters[i].per_task) scratch += kernel::task_stride(kernel.parameters[i]);
-      if (kernel.parameters[i].size == 0) continue; // it is asked for ahead of time, and not read
+      if (kernel.parameters[i].size == 0) continue; // it is prefetched, not read
       for (const kernel::Constant& constant : program.constants)
         if (constant.buffer == step.arguments[i].buffer) text += packing_text(constant);
     }

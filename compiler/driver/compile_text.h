@@ -1,4 +1,4 @@
-// What `firn compile` says to people: the summary, --time-passes, --report.
+// Texts that `firn compile` prints for people: the summary, --time-passes, --report.
 #pragma once
 
 #include "compiler/driver/compile.h"
@@ -19,7 +19,7 @@ std::string kernels_text(const Compilation& compilation);
 std::string manifest_text(const Compilation& compilation);
 // "64K", "1M", "2G" (powers of 1024) or plain bytes; nothing for other text.
 std::optional<int64_t> parse_size(const std::string& text);
-// What is worth naming in -mattr, a line per architecture.
+// The features that are worth naming in -mattr, a line per architecture.
 std::string feature_help();
 
 } // namespace firn::driver

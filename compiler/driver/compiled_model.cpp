@@ -10,7 +10,7 @@
 namespace firn::driver {
 namespace {
 
-// Each takes an arena of its own. Functions of the program need not stand calls from several threads.
+// Each run takes an arena of its own. Functions of the program need not be safe to call from several threads.
 size_t max_at_once(const CompileOptions& options) {
   return !options.link.empty() ? 1 : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
@@ -76,7 +76,7 @@ private:
     return reason;
   }
 
-  // What compiled and does not run on a sample is no fault of the model.
+  // A model that compiles but does not run on a sample is not at fault.
   static Diagnostic run_failed(const quantize::Sample& sample, Diagnostic reason) {
     if (reason.fault == Fault::Model) reason.fault = Fault::Usage;
     return in_sample(sample, std::move(reason));

@@ -7,7 +7,7 @@
 namespace firn::driver {
 namespace {
 
-// What the symbol of the graph is called without its multiple.
+// The name of the graph's symbol without the suffix for its multiple.
 std::string public_name(const onnx::VaryingDim& dim) {
   std::string suffix = "_by_" + std::to_string(dim.range.multiple), name = dim.symbol->name;
   if (dim.range.multiple > 1 && name.ends_with(suffix)) name.resize(name.size() - suffix.size());

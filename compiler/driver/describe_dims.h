@@ -1,4 +1,4 @@
-// Dims that vary as a program sees them, who sets sizes, where the graph may count multiples.
+// Varying dims as a program sees them: it sets sizes, where the graph may count in multiples.
 #pragma once
 
 #include "compiler/driver/compile.h"

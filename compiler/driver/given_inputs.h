@@ -16,12 +16,13 @@ using GivenInputs = std::map<std::string, LiteralRef>; // by the model's name of
 // is a constant for `options`, as it has an initializer, becomes the value given.
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options);
 
-// Fixes inputs whose values are wanted by what failed to compile (Diagnostic::unknown_inputs) to those given.
-// False if none is left: then the reasons stand.
+// Fixes inputs whose values a failed compilation asks for (Diagnostic::unknown_inputs) to the given ones.
+// False if none is left to fix: then the reasons stand.
 bool fix_unknown_inputs(const DiagnosticList& reasons, const GivenInputs& given,
                         onnx::ImportOptions& options);
 
-// What `attempt` makes of options, by a DiagnosticList: tried again with inputs fixed as long as that helps.
+// Calls `attempt` with a DiagnosticList, again with more inputs fixed in `options` as long as that helps.
+// Returns what the last call made.
 template <class Attempt>
 auto with_unknown_inputs_fixed(const GivenInputs& given, onnx::ImportOptions& options,
                                DiagnosticList& diagnostics, const Attempt& attempt) {
@@ -34,10 +35,10 @@ auto with_unknown_inputs_fixed(const GivenInputs& given, onnx::ImportOptions& op
   }
 }
 
-// What is given for the parameters of @main, null for what is not.
+// The tensors given for the parameters of @main; null for those that are not given.
 std::vector<LiteralRef> arguments_of(const Function& main, const GivenInputs& given);
-// The same with states that are not given at their first values. A usage error names an input that is
-// missing.
+// The arguments of @main: the tensors given, and first values for states that are not. A usage error names an
+// input that is missing.
 Expected<std::vector<LiteralRef>> all_arguments_of(const onnx::ImportedModel& model,
                                                    const GivenInputs& given);
 

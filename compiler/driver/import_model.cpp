@@ -10,7 +10,7 @@
 namespace firn::driver {
 namespace {
 
-// Options that say how an ONNX model is to be read.
+// Refuses options that say how an ONNX model is to be read.
 Result check_no_import_options(const onnx::ImportOptions& import) {
   const char* given = !import.dims.empty() || !import.ranges.empty() ? "--dim"
                       : !import.constants.empty()                    ? "--const"
@@ -25,7 +25,7 @@ Result check_no_import_options(const onnx::ImportOptions& import) {
   return usage_error(std::string(given) + " goes with an ONNX model: a graph in text form says it itself");
 }
 
-// Counts what a model's initializers would be; an error names a constant without its bytes.
+// Counts constants as the model's initializers; an error names a constant without its bytes.
 Result count_constants(const Region& region, onnx::ModelFacts& facts) {
   for (const auto& instruction : region.instructions()) {
     if (const LiteralRef& literal = instruction->literal()) {
@@ -44,7 +44,7 @@ Result count_constants(const Region& region, onnx::ModelFacts& facts) {
   return {};
 }
 
-// Programs may be given other values of the constants (onnx::ImportOptions::constant).
+// Marks constants whose values programs may replace (onnx::ImportOptions::constant).
 void make_refittable(const Region& region) {
   onnx::ImportOptions import;
   import.refittable_constants = true;
@@ -54,7 +54,7 @@ void make_refittable(const Region& region) {
   }
 }
 
-// Inputs have the extents that the object is compiled for, or such as a program sets.
+// Checks that the extents of inputs are numbers, or have bounds within which a program sets them.
 Result check_inputs(const Function& main) {
   for (const Instruction* parameter : main.body().parameters()) {
     const Type& type = parameter->type();
@@ -84,7 +84,7 @@ std::vector<onnx::VaryingDim> varying_dims(const Function& main) {
   return dims;
 }
 
-// Where the text has no list of names, inputs are called as they are in it.
+// Inputs keep their names in the text if it has no list of names.
 void name_inputs(Function& main) {
   if (!main.parameter_names.empty()) return;
   for (const Instruction* parameter : main.body().parameters())

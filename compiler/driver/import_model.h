@@ -6,7 +6,7 @@
 namespace firn::driver {
 
 // Imports the ONNX model or the graph in text form that `options.model` names. Null with the reasons in
-// `diagnostics` when that failed, or when symbolic dims stay that what is to be emitted cannot have.
+// `diagnostics` when that failed, or when symbolic dims remain that the form to emit cannot have.
 std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options, DiagnosticList& diagnostics);
 
 } // namespace firn::driver

@@ -30,8 +30,8 @@ std::string opset_text(const onnx::ModelFacts& facts) {
 struct Verdict {
   std::string text = "it does not compile";
   bool compiles = false;
-  int64_t macs = -1;               // not known
-  std::vector<std::string> wanted; // names of such dims
+  int64_t macs = -1;               // -1: unknown
+  std::vector<std::string> wanted; // names of dims that have no values
 };
 
 std::string as_json(const onnx::ModelFacts& facts, const Verdict& verdict,
@@ -101,9 +101,9 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
 
 using OpenDims = std::vector<std::pair<std::string, int>>;
 
-// Values for the dims with which the model can be imported: sizes that inputs often have are tried, for the
-// first axes, which count samples, one before these. Nothing if none will do; `missing` says so where a file
-// is not there that no size can be tried without.
+// Finds values for the dims with which the model can be imported. It tries sizes that inputs often have;
+// first axes, which count samples, try 1 before these. Nothing if none will do; `missing` names a file that
+// is not there and without which no size can be tried.
 std::optional<CompileOptions> with_dims_bound(const CompileOptions& options, const OpenDims& open,
                                               DiagnosticList& missing) {
   for (bool one_sample : {true, false})
@@ -158,7 +158,7 @@ std::string inspect(const CompileOptions& options, bool json, DiagnosticList& di
 
 namespace {
 
-// Of ONNX's conformance cases that hold the operator.
+// How many of ONNX's conformance cases that hold the operator pass.
 int cases_passed(std::string_view name) {
   static const std::map<std::string_view, int> numbers = {
 #define FIRN_CASES_PASSED(operator_name, number) {operator_name, number},
@@ -176,7 +176,7 @@ std::string taken_types(const char* words) {
   for (std::string word; stream >> word;) {
     bool is_variable = std::isupper(static_cast<unsigned char>(word[0])) != 0;
     size_t equals = word.find('=');
-    if (is_variable && equals == word.npos) continue; // said before
+    if (is_variable && equals == word.npos) continue; // listed already
     word = word.substr(is_variable ? equals + 1 : 0);
     word = word.substr(0, word.find('~'));
     if ((", " + text + ",").find(", " + word + ",") == std::string::npos)

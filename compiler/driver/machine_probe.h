@@ -1,4 +1,4 @@
-// What this machine can do, measured: the bounds that `firn bench` compares kernels with.
+// Measures what this machine can do: the bounds that `firn bench` compares kernels with.
 #pragma once
 
 #include "compiler/target/target_info.h"
@@ -11,8 +11,8 @@ struct MachineProbe {
   double cache_bytes_per_second = 1;  // reading half a megabyte again and again
 };
 
-// With code for `target`, which this machine runs: what other vectors could do is no bound for it. Takes a
-// tenth of a second. The loops are programs of the kernel IR, compiled as models are.
+// Measures with code for `target`, which this machine runs: the speed of other vectors is no bound for it.
+// Takes a tenth of a second. The loops are programs of the kernel IR, compiled as models are.
 MachineProbe probe_machine(const TargetInfo& target);
 
 } // namespace firn::driver

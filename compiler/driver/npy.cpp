@@ -1,6 +1,6 @@
 // NumPy's .npy format: magic, version, a Python dict literal as header, raw elements. Types that NumPy lacks
-// are as the package ml_dtypes saves them: as bytes without a meaning, which the model's input gives them; of
-// fewer than 8 bits one element to a byte.
+// are stored as the package ml_dtypes saves them: as bytes without a type, which the model's input gives
+// them; elements of fewer than 8 bits take a byte each.
 #include "compiler/driver/npy_text.h"
 #include "compiler/driver/run.h"
 #include "compiler/support/output_set.h"
@@ -80,7 +80,7 @@ bool parse_shape(std::string_view text, std::vector<int64_t>& dims) {
   return true;
 }
 
-// Column-major elements of `size` bytes into row-major order.
+// Brings column-major elements of `size` bytes into row-major order.
 void transpose_elements(const std::vector<int64_t>& dims, size_t size, const std::byte* from, std::byte* to,
                         int64_t count) {
   std::vector<int64_t> index(dims.size(), 0);
@@ -145,7 +145,7 @@ Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, siz
     return broken("size differs from shape");
   auto meant = [&](LiteralRef read) { return is_bytes ? from_bytes(wanted, *read) : read; };
   bool by_columns = header_value(header, "fortran_order") == "True";
-  constexpr size_t kAlignment = 16; // of the widest element
+  constexpr size_t kAlignment = 16; // alignment of the widest element
   if (!by_columns && (offset + start + header_size) % kAlignment == 0)
     return meant(Literal::mapped(*dtype, dims, file, offset + start + header_size));
   auto literal = std::make_shared<Literal>(*dtype, dims);

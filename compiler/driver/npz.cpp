@@ -18,7 +18,7 @@ constexpr uint32_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kLocalMark = 
 constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30;
 constexpr size_t kMaxComment = 65535;
 
-// Where the end of the central directory stands; nothing if there is none.
+// Finds the record at the end of the central directory; nothing if there is none.
 std::optional<size_t> find_end(Bytes bytes) {
   if (bytes.size() < kEndBytes) return std::nullopt;
   for (size_t back = kEndBytes; back <= std::min(bytes.size(), kEndBytes + kMaxComment); ++back)
@@ -28,11 +28,11 @@ std::optional<size_t> find_end(Bytes bytes) {
 
 struct Entry {
   std::string name;
-  uint64_t method = 0, size = 0, header = 0; // header: where its local one stands
+  uint64_t method = 0, size = 0, header = 0; // header: offset of the local header
   size_t next = 0;
 };
 
-// Sizes beyond 4 GiB stand in an extra field, each only where its own is full.
+// Numbers beyond 4 GiB stand in an extra field, which has only those whose own fields are full.
 void read_wide(Bytes extra, Entry& entry, uint64_t packed, uint64_t size) {
   constexpr uint64_t kFull = 0xffffffff;
   constexpr uint64_t kWideField = 1;

@@ -13,7 +13,7 @@ class Prediction {
 public:
   Prediction(const kernel::Program& program, const TargetInfo& target) : program_(program), target_(target) {}
 
-  // Both branches count, and one turn of a loop: nothing is known of conditions.
+  // Counts both branches, and one iteration of a loop: nothing is known of conditions.
   double of(const std::vector<kernel::Step>& steps) const {
     double cycles = 0;
     for (const kernel::Step& step : steps)

@@ -18,9 +18,9 @@ std::string replace_extension(const std::string& path, const std::string& extens
   return (path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path) + extension;
 }
 
-// Whether files can be put there: said before the work, and before one of them is written.
+// Checks that all files can be written, before the work and before the first of them is written.
 Result check_writable(const std::vector<std::string>& paths) {
-  OutputSet probe; // nothing of it stays
+  OutputSet probe; // leaves no files
   for (const std::string& path : paths) {
     if (path.empty()) continue;
     if (auto staged = probe.stage(path); !staged) return staged.error();
@@ -28,8 +28,8 @@ Result check_writable(const std::vector<std::string>& paths) {
   return {};
 }
 
-// Initializers become constants of the quantised model: options that take them for inputs have nothing there
-// to speak of.
+// Initializers become constants of the quantised model: options that make them inputs have nothing to refer
+// to.
 Result check_initializers(const onnx::ModelFacts& facts, const onnx::ImportOptions& import) {
   if (import.initializers_are_inputs)
     return usage_error("--initializers-are-inputs has no effect on the quantised model, in which all "

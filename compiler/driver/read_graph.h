@@ -15,7 +15,7 @@ bool is_graph_text(const std::string& path);
 
 struct GraphText {
   std::unique_ptr<Module> module; // verified
-  std::string sha256;             // of the text
+  std::string sha256;             // hash of the text
 };
 
 // The content of the file at `path`; "-": standard input.
@@ -24,12 +24,12 @@ Expected<std::string> read_text(const std::string& path);
 // Parses the text of a graph, which was at `path`, with the large constants of the side file `weights`
 // (empty: none; constants without their bytes are opaque). Messages begin with the place in the text.
 Expected<GraphText> parse_graph(const std::string& path, const std::string& text, const std::string& weights);
-// The same from the path alone.
+// Reads and parses the graph at `path`.
 Expected<GraphText> read_graph(const std::string& path, const std::string& weights);
 
-// Whether a text, which was at `path`, is of kernels: the name ends in .kir, or a program opens the text.
+// Whether a text, which was at `path`, holds kernels: the name ends in .kir, or a program opens the text.
 bool is_kernel_text(const std::string& path, const std::string& text);
-// Parses and verifies it.
+// Parses and verifies the text of kernels.
 Expected<kernel::Program> parse_kernels(const std::string& path, const std::string& text);
 
 } // namespace firn::driver

@@ -81,7 +81,7 @@ public:
   const std::string& model() const { return model_; }
   const ModelPart& part() const { return part_; }
 
-  // The whole has to fail.
+  // Checks the whole model, which has to fail.
   Result begin() {
     part_.nodes.resize(whole_.num_nodes());
     std::iota(part_.nodes.begin(), part_.nodes.end(), size_t{0});
@@ -117,7 +117,7 @@ public:
   }
 
 private:
-  // Whether the part fails as the whole does; then it is what goes on.
+  // Whether the part fails as the whole does; if so, it becomes the part to reduce further.
   bool take(ModelPart less) {
     if (failure_) return false;
     auto model = whole_.encode(less);
@@ -151,7 +151,7 @@ private:
     }
   }
 
-  // One of so many pieces of the nodes, or all but one.
+  // Tries each of so many pieces of the nodes, or all nodes but those of one piece.
   bool take_piece(size_t pieces, bool complement) {
     const Nodes nodes = part_.nodes;
     for (size_t i = 0; i < pieces; ++i) {
@@ -172,7 +172,7 @@ private:
     }
   }
 
-  // Inputs in place of constants: the file gets small, and gives nobody's weights away.
+  // Makes constants inputs: the file gets small, and discloses no weights.
   void fewer_constants() {
     std::vector<std::string> names = whole_.initializers(part_);
     ModelPart less = part_;

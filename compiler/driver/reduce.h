@@ -10,7 +10,7 @@ namespace firn::driver {
 struct ReduceOptions {
   std::string model;
   std::string check;         // a command for the shell; {} stands for the path of a model
-  std::string message;       // that the check prints where it fails; empty: anything
+  std::string message;       // text that the check prints when it fails; empty: anything
   std::string output;        // empty: MODEL.reduced.onnx
   int timeout_seconds = 300; // per check; one that takes longer fails by that
   bool quiet = false;        // no progress

@@ -16,16 +16,17 @@ struct RunOptions {
 // `diagnostics`, if that failed.
 bool run(const RunOptions& options, DiagnosticList& diagnostics);
 
-// A tensor of a .npy or .pb file; `type` as text, such as "f8e5m2[3]", where it is known: what bytes without
-// a type of NumPy's are taken for.
+// A tensor of a .npy or .pb file; `type`, a text such as "f8e5m2[3]" or empty if unknown, is the type of
+// bytes for which NumPy has none.
 Expected<LiteralRef> read_tensor(const std::string& path, const std::string& type = "");
 
-// NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major. `wanted` as above.
+// NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major. `wanted`: the type of
+// bytes for which NumPy has none.
 Expected<LiteralRef> read_npy(const std::string& path, DType wanted);
-// The same of `size` bytes at `offset` of a file, as archives hold them.
+// Reads a .npy file that takes `size` bytes at `offset` of another file, such as an archive.
 Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, size_t offset, size_t size,
                               const std::string& path, DType wanted);
-// The bytes of such a file; `path` is for messages.
+// The bytes of a .npy file; `path` is for messages.
 Expected<std::string> npy_bytes(const std::string& path, const Literal& literal);
 
 } // namespace firn::driver

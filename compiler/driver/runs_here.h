@@ -9,9 +9,9 @@ namespace firn::driver {
 Result check_target(const CompileOptions& options);
 // A usage error if code for the target of `options` cannot run on this machine, with what it lacks.
 Result check_runs_here(const CompileOptions& options);
-// The same for two machines: empty, or what `host` lacks to run code for `target`.
+// Says what `host` lacks to run code for `target`; empty if nothing.
 std::string lacks_for(const TargetInfo& target, const TargetInfo& host);
-// The CPU's name for messages, "x86-64-v3", with how to get another where that is the default.
+// The CPU's name for messages, "x86-64-v3", with how to get another if that is the default.
 std::string cpu_note(const CompileOptions& options);
 
 } // namespace firn::driver

@@ -10,7 +10,7 @@ std::vector<LiteralRef> seeded_inputs(const Compilation& c, const ActualDims& di
   std::normal_distribution<double> normal;
   std::vector<LiteralRef> inputs;
   const Function& main = c.module->main();
-  size_t next = 0; // of the description's inputs
+  size_t next = 0; // number of the description's next input
   for (size_t p = 0; p < main.body().parameters().size(); ++p) {
     inputs.push_back(nullptr);
     if (main.is_state(p)) continue;

@@ -1,4 +1,4 @@
-// Inputs for runs of which only the code matters, not the data.
+// Inputs for runs whose data does not matter.
 #pragma once
 
 #include "compiler/driver/actual_dims.h"
@@ -6,8 +6,8 @@
 
 namespace firn::driver {
 
-// For the parameters of @main: normal floats, small integers, of no meaning but ordinary size. Null for
-// states, which go on from run to run. The same on every run of one build of Firn.
+// Tensors for the parameters of @main: normally distributed floats and small integers. Null for states, which
+// go on from run to run. A seed gives the same tensors on every run of one build of Firn.
 std::vector<LiteralRef> seeded_inputs(const Compilation& compilation, const ActualDims& dims, uint32_t seed);
 
 } // namespace firn::driver

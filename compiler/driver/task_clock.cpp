@@ -68,7 +68,7 @@ private:
     calls_.back().span = seconds_since(start);
   }
 
-  // What tasks wait for each other counts as their work.
+  // Time that tasks wait for each other counts as their work.
   bool run_together(size_t count, firn_task task, void* data) {
     begin(count, task, data);
     auto start = Clock::now();
@@ -82,7 +82,7 @@ private:
   const firn_executor* pool_;
   firn_executor executor_;
   size_t step_ = 0;
-  firn_task task_ = nullptr; // of the call at hand
+  firn_task task_ = nullptr; // the current call's
   void* data_ = nullptr;
   std::vector<SharedCall> calls_;
 };
@@ -93,7 +93,7 @@ struct TimedRun {
   std::vector<SharedCall> calls;
 };
 
-// Calls differ where the model branches by its data: those of the first run count.
+// Calls differ if the model branches by its data; only runs with the calls of the first one count.
 bool alike(const TimedRun& a, const TimedRun& b) {
   return std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(),
                     [](const SharedCall& x, const SharedCall& y) {

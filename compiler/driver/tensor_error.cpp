@@ -18,7 +18,7 @@ int64_t component_count(const Literal& literal) {
   return literal.num_elements() * (is_complex(literal.dtype()) ? 2 : 1);
 }
 
-// Of floats, and of both parts of complex numbers.
+// A component of a tensor: a float, or one part of a complex number.
 double component(const Literal& literal, int64_t i) {
   if (literal.dtype() == DType::C64)
     return static_cast<double>(literal.data<float>()[static_cast<size_t>(i)]);
@@ -83,7 +83,7 @@ double stored_unit(const Literal& want) {
     for (int64_t i = 0; i < want.num_elements() && rounded; ++i) {
       double value = want.get_double(i), steps = value / unit;
       if (!std::isfinite(value)) continue;
-      // As near as the dtype holds the decimal.
+      // The value has to be as near to the decimal as the dtype holds it.
       rounded = std::fabs(steps - std::round(steps)) * unit <= std::fabs(value) * 1.2e-7;
       fractions += value != std::round(value);
     }

@@ -23,7 +23,7 @@ bool same_distribution(const Literal& got, const Literal& want);
 // The tolerance for outputs of this dtype when none is given: 1e-5, f16 1e-2, bf16 5e-2.
 double default_tolerance(DType dtype);
 
-// The error of one output over some runs, against the same runs of more digits.
+// The error of one output over some runs, against the same runs in more digits.
 struct OutputError {
   std::string name, type;   // the type of the last run
   bool has_numbers = false; // floats or complex numbers, of which both parts count
@@ -36,7 +36,7 @@ struct OutputError {
   double squares = 0, expected_squares = 0;
 
   void add(const Literal& got, const Literal& want);
-  // As tensor_error() measures; 0 for what is no numbers.
+  // The error as tensor_error() measures it; 0 for outputs without numbers.
   double relative() const;
   double rms() const;
   double expected_rms() const;

@@ -46,7 +46,7 @@ void find_cases(const fs::path& folder, std::vector<std::string>& cases) {
 // A case that runs in a child process, which writes "verdict random error size stated message" to a pipe.
 struct Child {
   pid_t pid;
-  int noted; // in Unfinished
+  int noted; // its number in Unfinished
   int pipe;
   std::string folder, text;
   std::optional<TemporaryFolder> scratch; // its TMPDIR
@@ -63,7 +63,7 @@ std::string number_text(double value) {
 Child start_child(const VerifyOptions& options, const std::string& folder) {
   int ends[2];
   FIRN_CHECK(::pipe(ends) == 0, "cannot make a pipe");
-  auto scratch = TemporaryFolder::make(); // of the parent: the child may crash
+  auto scratch = TemporaryFolder::make(); // the parent's, as the child may crash
   std::fflush(nullptr);
   SignalsHeld held;
   pid_t pid = ::fork();
@@ -122,13 +122,13 @@ CaseResult finish_child(Child& child, bool timed_out) {
   return result;
 }
 
-// Results in the order of the cases, as children end.
+// Reports results in the order of the cases, as children end.
 class Runner {
 public:
   Runner(const VerifyOptions& options, const std::vector<std::string>& cases)
       : options_(options), cases_(cases) {}
 
-  // Until `report` returns false.
+  // Runs cases until `report` returns false.
   void run(const std::function<bool(const CaseResult&)>& report) {
     size_t next = 0, reported = 0;
     while (reported < cases_.size()) {
@@ -213,12 +213,12 @@ std::string case_text(const VerifyOptions& options, const CaseResult& result, bo
          (result.stated.empty() ? "\n" : "");
 }
 
-// What a run of all cases came to.
+// The results of a run of all cases.
 struct Totals {
   std::map<Verdict, int> count;
-  int drawn = 0;                                    // of those that pass
+  int drawn = 0;                                    // cases that passed by statistics
   std::map<std::string, std::string> refused;       // name and reason
-  std::vector<std::string> not_listed, not_refused; // where refusals differ from the list
+  std::vector<std::string> not_listed, not_refused; // cases whose refusal differs from the list
   double seconds = 0;
 };
 

@@ -6,12 +6,11 @@
 namespace firn::driver {
 
 struct VerifyOptions {
-  std::vector<std::string>
-      folders;            // of cases, searched recursively; a case has model.onnx and test_data_set_*
-  CompileOptions compile; // target, optimisation; the model and its dims are set per case
+  std::vector<std::string> folders; // searched for cases: model.onnx with test_data_set_*
+  CompileOptions compile;           // target, optimisation; the model and its dims are set per case
   Engine engine = Engine::Object;
-  // Against the model at its own precision instead of stored outputs; folders may be files of models then,
-  // and cases need no data.
+  // Compares with the model at its own precision instead of stored outputs; folders may be files of models
+  // then, and cases need no data.
   bool against_own = false;
   std::optional<double> tolerance; // nothing: default_tolerance of each output, against_own any
   bool absolute_floor = false;     // divide by max(1, largest |expected|) instead
@@ -31,15 +30,15 @@ struct CaseResult {
   Verdict verdict = Verdict::Wrong;
   double error = 0;
   bool is_random = false; // outputs that are drawn were judged by their type, shape and statistics
-  std::string message;    // of a pass: the inputs that were fixed
-  std::string stated;     // of against_own: the errors, as text or JSON
+  std::string message;    // if it passed: the inputs that were fixed
+  std::string stated;     // against_own: the errors, as text or JSON
 };
 
 // Prints a line per case and the totals to standard output, or one JSON document. 0 if nothing is wrong and
 // the refusals equal the list, else 1.
 Expected<int> verify(const VerifyOptions& options);
 
-// One case in this process: a folder, of against_own also the file of a model.
+// Runs one case in this process: a folder, or with against_own the file of a model.
 CaseResult verify_case(const VerifyOptions& options, const std::string& folder);
 
 } // namespace firn::driver

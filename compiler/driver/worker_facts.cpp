@@ -25,7 +25,7 @@ std::string io_table(const char* name, const std::vector<TensorDescription>& ten
   return text + "{-1, 0, -1}};\n";
 }
 
-// Where states lie, and what they start from.
+// The table of where states lie, and what they start from.
 std::string state_table(const std::vector<TensorDescription>& states) {
   std::string text = "constexpr StateFacts kStates[] = {";
   for (const TensorDescription& state : states)
@@ -56,7 +56,7 @@ std::vector<TensorDescription> result_tensors(const artifact::ModelDescription& 
   return tensors;
 }
 
-// Where runs leave the extents that depend on data.
+// The table of where runs leave the extents that depend on data.
 std::string count_table(const std::vector<TensorDescription>& outputs) {
   std::string text = "constexpr CountFacts kCounts[] = {";
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -66,7 +66,7 @@ std::string count_table(const std::vector<TensorDescription>& outputs) {
   return text + "{-1, 0, 0}};\n";
 }
 
-// What the worker needs to know of weights that have to be prepared.
+// Facts about weights that have to be prepared.
 std::string prepare_facts(const Compilation& c) {
   if (!c.prepare) return "";
   return "constexpr std::size_t kWeightBytes = " + std::to_string(c.description.prepared_weight_bytes()) +
@@ -74,7 +74,7 @@ std::string prepare_facts(const Compilation& c) {
          "(const firn_rt2_call*);\n#define FIRN_PREPARE_SYMBOL " + c.codegen.prepare_symbol + "\n";
 }
 
-// What the machine must have, how many threads the object makes use of, and where the sets are.
+// The features that the machine must have, how many threads the object makes use of, and where the sets are.
 std::string machine_facts(const Compilation& c, const BenchOptions& options) {
   const auto& d = c.description;
   uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;

@@ -1,5 +1,5 @@
-// What the benchmark worker is told of a model and of the data sets stored beside it: a header that is
-// compiled with it.
+// Facts for the benchmark worker about a model and the data sets stored beside it: a header that is compiled
+// with it.
 #pragma once
 
 #include "compiler/driver/actual_dims.h"
@@ -12,12 +12,12 @@ namespace firn::driver {
 // One test_data_set_K, by its number.
 struct StoredSet {
   GivenInputs inputs;
-  std::map<std::string, size_t> files; // the numbers of their files
-  bool fits = false;                   // whether the object is for it
-  ActualDims dims;                     // if it is
+  std::map<std::string, size_t> files; // numbers of the inputs' files
+  bool fits = false;                   // whether the object can be run on it
+  ActualDims dims;                     // if it fits
 };
 
-// All of a folder, one at least. An error if the first cannot be read.
+// Reads all sets of a folder, one at least. An error if the first cannot be read.
 Expected<std::vector<StoredSet>> read_stored_sets(const onnx::ModelFacts& facts, const std::string& folder);
 // Finds the sets that the object can be run on: with the dims and fixed inputs that it was compiled for. An
 // error if the first is none of them.

@@ -1,5 +1,5 @@
-// The walk over a kernel that brings indices to the form of access_forms.h: variables of loops are replaced
-// by where they start and their digits, then every index is taken apart into its terms.
+// The walk over a kernel that brings indices to the form of access_forms.h: it replaces loop variables by
+// their start plus their digits, then takes every index apart into its terms.
 #include "compiler/kernel/access_forms.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ int64_t clamped(__int128 value) {
   return static_cast<int64_t>(std::clamp<__int128>(value, -kUnknown, kUnknown));
 }
 
-// Whether the terms of the expression, and of what they are made of, are far from where integers end, and may
-// be multiplied and added up. Only text by hand has others.
+// Whether the terms of the expression and of its operands are far from the limits of int64_t, and may be
+// multiplied and added up. Only hand-written text has others.
 bool is_small(const IntExpr& expression) {
   return std::all_of(expression.terms().begin(), expression.terms().end(), [](const IntExpr::Term& term) {
     __int128 largest = std::abs(__int128{term.coefficient});
@@ -62,7 +62,7 @@ Predicate opposite(Predicate predicate) {
   FIRN_UNREACHABLE("predicate");
 }
 
-// The divisors by which symbols are taken apart: of (s floordiv a) mod b, a and a * b.
+// The divisors by which symbols are taken apart: (s floordiv a) mod b has a and a * b.
 class Divisors {
 public:
   void add(const IntExpr& expression) {
@@ -79,7 +79,7 @@ public:
       }
   }
 
-  // Those of a symbol that divide one another, in ascending order, below `limit`.
+  // The divisors of a symbol below `limit`, in ascending order; each divides the next.
   std::vector<int64_t> of(const Symbol* symbol, int64_t limit) const {
     std::vector<int64_t> chain;
     auto found = found_.find(symbol);
@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  // The symbol that the expression is, but for divisions, and the product of these.
+  // The symbol that the expression divides, and the product of its divisors.
   static std::pair<const Symbol*, int64_t> divided_symbol(const IntExpr& expression) {
     if (expression.constant_part() != 0 || expression.terms().size() != 1) return {nullptr, 1};
     const IntExpr::Term& term = expression.terms()[0];
@@ -142,7 +142,7 @@ private:
     });
   }
 
-  // `lower` and `upper` in terms of digits of the loops around.
+  // `lower` and `upper` are expressions over digits of the loops around.
   void open_loop(const Symbol& variable, IntExpr lower, const IntExpr& upper, int64_t step, bool ordered) {
     __int128 range = __int128{variable.upper} - variable.lower + 1;
     __int128 count = (__int128{largest_distance(lower, upper)} + step - 1) / step;
@@ -222,7 +222,7 @@ private:
     }
   }
 
-  // What a condition that holds, or does not, says of a digit.
+  // Narrows the range of a digit by a condition that holds, or does not.
   void narrow(Register condition, bool holds) {
     const Op* op = definition(condition);
     if (op && op->kind == OpKind::And && holds) {
@@ -243,7 +243,7 @@ private:
     case Predicate::Gt: lower = bound + 1; break;
     case Predicate::Ge: lower = bound; break;
     }
-    // A branch that never runs keeps what is known.
+    // A branch that never runs leaves the range as it is.
     if (std::max(lower, digit->lower) > std::min(upper, digit->upper)) return;
     digit->lower = std::max(lower, digit->lower);
     digit->upper = std::min(upper, digit->upper);
@@ -284,7 +284,7 @@ private:
     }
   }
 
-  // Rows apart are taken for all that there is.
+  // Counts as an access to the whole buffer, since rows lie apart.
   void add_tile(const Op& op) {
     bool writes = op.kind == OpKind::TileStore;
     if (op.buffer == (writes ? written_ : read_)) add_whole(start_access(writes), op.buffer);
@@ -294,7 +294,7 @@ private:
     bool writes = op.kind == OpKind::Store || op.kind == OpKind::Scatter;
     if (op.buffer != (writes ? written_ : read_)) return;
     Access access = start_access(writes);
-    // Offsets that are computed may lead anywhere.
+    // Computed offsets may lead anywhere.
     if (op.kind == OpKind::Gather || op.kind == OpKind::Scatter || !is_small(op.index))
       return add_whole(std::move(access), op.buffer);
     MachineType type = kernel_.type_of(writes ? op.operands[0] : op.results[0]);
@@ -326,13 +326,13 @@ private:
   int written_, read_;
   AccessForms forms_;
   Divisors divisors_;
-  std::unordered_map<const Symbol*, IntExpr> meaning_; // variables of loops, in digits
+  std::unordered_map<const Symbol*, IntExpr> meaning_; // loop variables as expressions over digits
   std::unordered_map<const Symbol*, int> digit_of_;    // position among the digits around an op
   std::unordered_map<int, const Op*> definitions_;
-  std::vector<SymbolRef> symbols_; // keeps the digits' alive
+  std::vector<SymbolRef> symbols_; // keeps the digits' symbols alive
   std::vector<int> open_loops_;
   std::vector<std::pair<int, int>> branches_;
-  std::vector<DigitTerm> open_digits_; // their ranges
+  std::vector<DigitTerm> open_digits_; // the digits of the open loops, with their ranges
   int number_ = 0;
 };
 

@@ -13,22 +13,22 @@ struct LoopDigit {
   bool ordered = true; // values come in ascending order; not so of the parallel loop
 };
 
-// What a digit adds to an address: coefficient bytes times its value, which conditions around the access
-// narrow.
+// The part of an address that a digit adds: coefficient bytes times its value, whose range conditions around
+// the access narrow.
 struct DigitTerm {
   int64_t coefficient = 0, lower = 0, upper = 0;
 };
 
 struct Access {
   bool writes = false;
-  int number = 0;                            // of the op, in the order of the text
+  int number = 0;                            // its op's position in the order of the text
   std::vector<int> loops;                    // the loops around it, outermost first
   std::vector<std::pair<int, int>> branches; // the `if` ops around it and which block, outermost first
-  // Bytes from the buffer's start: the sum over all digits of all its loops, plus something in [lower,
-  // upper]; from there on `width` bytes.
+  // The access touches `width` bytes. The first lies, from the buffer's start, at the sum over all digits of
+  // all its loops plus something in [lower, upper].
   std::vector<DigitTerm> terms;
   int64_t lower = 0, upper = 0, width = 0;
-  int64_t begin = 0, end = 0; // all bytes that it touches, in any iteration
+  int64_t begin = 0, end = 0; // bounds of the bytes that it touches in any iteration
 };
 
 struct AccessForms {

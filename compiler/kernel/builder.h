@@ -23,7 +23,7 @@ public:
                     double value); // floats: rounded to the type; integers: exact up to 2^53
   Register constant_int(MachineType type, int64_t value);
   Register constant_lanes(MachineType type, std::vector<int64_t> values);
-  Register index(const IntExpr& expression);                 // of type index
+  Register index(const IntExpr& expression);                 // a value of type index
   bool constant_value(Register value, double& number) const; // splat or scalar constants
 
   Register unary(OpKind kind, Register operand);
@@ -40,7 +40,7 @@ public:
   Register emit(OpKind kind, std::vector<Register> operands,
                 MachineType result); // any other op with one result
 
-  // `alignment`: bytes the address is known to have, 0 for the element's own.
+  // `alignment`: the address is known to be a multiple of so many bytes; 0: of the element's own alignment.
   Register load(MachineType type, int buffer, const IntExpr& index, int alignment = 0);
   Register load_masked(MachineType type, int buffer, const IntExpr& index, Register mask,
                        Register pass_through = {});
@@ -49,7 +49,8 @@ public:
   Register gather(MachineType type, int buffer, const IntExpr& index, Register offsets, Register mask = {});
   void scatter(Register value, int buffer, const IntExpr& index, Register offsets, Register mask = {});
   void prefetch(int buffer, const IntExpr& index, bool into_l2 = false);
-  // Of the kernel's tiles by number; rows lie `stride` elements apart, from `index` on.
+  // Ops on the kernel's tiles, which are named by number. In memory rows lie `stride` elements apart, from
+  // `index` on.
   void tile_zero(int tile);
   void tile_load(int tile, int buffer, const IntExpr& index, int64_t stride);
   void tile_store(int tile, int buffer, const IntExpr& index, int64_t stride);
@@ -64,10 +65,10 @@ public:
   Register call_custom(const std::string& symbol, std::vector<int> buffers, std::vector<Register> operands,
                        int64_t workspace_bytes);
 
-  // The parameter that is the run's status word, in kernels that can fail; -1: there is none.
+  // The parameter that points to the run's status word, in kernels that can fail; -1: there is none.
   void set_status(int parameter) { status_ = parameter; }
   int status() const { return status_; }
-  // Stores `status` there if the scalar `condition` holds.
+  // Stores `status` in the status word if the scalar `condition` holds.
   void fail_if(Register condition, int32_t status);
 
   // A runtime value as a symbol for index expressions; the caller promises lower <= value <= upper.
@@ -94,7 +95,7 @@ public:
   // Sets the kernel's outermost parallel loop: `count` independent iterations, a number or an expression
   // over extents; returns its induction variable.
   IntExpr set_parallel(const IntExpr& count, std::string name = "p");
-  // Sets how many phases the iterations of that loop have; returns the number of the one at hand.
+  // Sets how many phases the iterations of that loop have; returns the number of the current one.
   IntExpr set_phases(int64_t count);
 
 private:

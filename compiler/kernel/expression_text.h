@@ -9,7 +9,7 @@
 
 namespace firn::kernel {
 
-// Prints symbols and expressions over them. Symbols are given names that are words, each of its own.
+// Prints symbols and expressions over them. Every symbol gets a name of its own that is a word.
 class ExpressionPrinter {
 public:
   // `anonymous`: names say nothing but the order of declaration.
@@ -25,7 +25,8 @@ private:
   std::unordered_map<const Symbol*, SymbolRef> symbols_;
 };
 
-// Reads them. Each function records an error in the scanner and returns false when it cannot.
+// Reads symbols and expressions. Each function records an error in the scanner and returns false when it
+// cannot.
 class ExpressionParser {
 public:
   explicit ExpressionParser(TextScanner& scanner) : scanner_(scanner) {}

@@ -29,11 +29,12 @@ struct OpKindInfo {
 const OpKindInfo& op_kind_info(OpKind kind);
 
 // Machine types. Signedness is in the ops; Index is an integer as wide as a pointer; Bool lies in memory as
-// I8 does, so I1 exists in values only. I128 is moved and chosen alone: text, as an address and a size.
+// I8 does, so I1 exists in values only. I128 is only moved and selected: it holds text, as an address and a
+// size.
 enum class Scalar : uint8_t { I1, I8, I16, I32, I64, Index, F16, BF16, F32, F64, I128 };
 std::string_view scalar_name(Scalar scalar); // "i1", "i8", ..., "index", "f16", "bf16", "f32", "f64", "i128"
 int scalar_bytes(Scalar scalar);             // in memory; Index: 8
-// To which callers' tensors of it are aligned: as C aligns its elements.
+// The alignment of callers' tensors of this type: that of its elements in C.
 inline int caller_alignment(Scalar scalar) {
   return scalar == Scalar::I128 ? 8 : scalar_bytes(scalar);
 }
@@ -53,8 +54,8 @@ struct MachineType {
   std::string to_string() const; // "f32", "f32x16"
 };
 
-// A virtual register, as in LLVM MIR and PTX: what one op defines once (SSA) and others read. As many as a
-// kernel likes; the backend maps them to the machine's. An index into Kernel::register_types.
+// A virtual register, as in LLVM MIR and PTX: one op defines it (SSA) and others read it. A kernel has as
+// many as it likes; the backend maps them to the machine's. The id is an index into Kernel::register_types.
 struct Register {
   int id = -1;
   explicit operator bool() const { return id >= 0; }
@@ -82,20 +83,20 @@ struct Op {
   std::vector<int64_t> integers; // Constant of an integer type, lanes of extract, insert, shuffle, tiles
   int buffer = -1;               // memory ops: parameter or scratch number
   IntExpr index;                 // memory ops: element index in units of the buffer's element; IndexValue
-  int alignment = 0;             // memory ops: bytes known of the address; 0: the element's
+  int alignment = 0;             // memory ops: known alignment in bytes; 0: the element's
   bool streaming = false;        // prefetch: into L2 rather than L1
   SymbolRef symbol;              // For: the induction variable; Symbolic: what it defines
   IntExpr lower, upper;          // For
   int64_t step = 1;              // For, > 0
   int64_t unroll = 1;            // For: copies of the body that code generation makes
-  std::string callee;       // CallRuntime: of the runtime, or kCustomCallee and a function of the program
+  std::string callee;       // CallRuntime: a function of the runtime, or kCustomCallee and one of the program
   std::vector<int> buffers; // CallRuntime
   std::vector<Block> blocks;
 };
 
-// State lies in the instance as the arena does, but keeps its content from run to run and shares with
-// nothing. Status is one word of the arena, an i32 that is 0 when a run begins; a kernel that fails stores
-// a status of include/firn/abi.h there, and the run ends with it after the step.
+// State lies in the instance as the arena does, but keeps its content from run to run and shares its memory
+// with nothing. Status is one word of the arena, an i32 that is 0 when a run begins; a kernel that fails
+// stores a status of include/firn/abi.h there, and the run ends with it after the step.
 enum class Space : uint8_t { Arena, Weights, Input, Output, State, Status, Scratch };
 
 // A pointer parameter of a kernel, or a small array on its stack (Scratch).
@@ -104,7 +105,7 @@ struct BufferParameter {
   Scalar element = Scalar::F32;
   int64_t size = 0; // elements that may be touched
   bool written = false;
-  int alignment = 64;    // bytes known of the pointer
+  int alignment = 64;    // known alignment of the pointer, in bytes
   bool per_task = false; // scratch that iterations of the parallel loop reuse: each task has its own
 };
 
@@ -113,18 +114,18 @@ inline int64_t task_stride(const BufferParameter& parameter) {
   return (parameter.size * scalar_bytes(parameter.element) + 63) / 64 * 64;
 }
 
-// A register of a matrix, by its number among those of a kernel.
+// A register that holds a matrix. Ops name it by its position in Kernel::tiles.
 struct MatrixTile {
   int rows = 0, row_bytes = 0;
   bool operator==(const MatrixTile&) const = default;
 };
 
-// How a kernel writes over memory that it reads; what comes first asks least of the order of its accesses.
-// None asks for memory apart.
+// How a kernel writes over memory that it reads. Patterns are sorted by how much they demand of the order of
+// its accesses, least first; None demands separate memory.
 enum class Overwriting : uint8_t {
   Pointwise, // an element is read only in the iteration that writes it, before it does
   RowWise,   // all that is read of a row is read before any of it is written; rows share nothing
-  Sliding,   // what an iteration writes was read by it or by those before it, and is read by no later one
+  Sliding,   // bytes that an iteration writes were read by it or earlier ones, and are read by no later one
   None
 };
 std::string_view overwriting_name(Overwriting pattern); // "pointwise", "row_wise", "sliding", "none"
@@ -137,33 +138,34 @@ struct InPlace {
   bool operator==(const InPlace&) const = default;
 };
 
-// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the
-// call; the iterations are independent of each other. With phases it does so for one value of `phase` after
-// the other, within a range given at the call: all iterations of one phase may read what any of earlier
-// phases wrote. Extents that vary are scalar arguments, which expressions of indices and ends of loops
-// mention; sizes of buffers are those at the extents' upper bounds.
+// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;
+// the iterations are independent of each other. With phases it does so for one value of `phase` after the
+// other, within a range given at the call: an iteration may read what any iteration of an earlier phase
+// wrote. Extents that vary are scalar arguments, which expressions of indices and ends of loops mention;
+// sizes of buffers are those at the extents' upper bounds.
 struct Kernel {
   std::string name;
   std::vector<BufferParameter> parameters;
   std::vector<BufferParameter> scratch; // numbered after the parameters; per call, uninitialised
   std::vector<SymbolRef> extents;       // scalar arguments, within their bounds at every call
-  SymbolRef parallel;                   // induction variable of the outermost loop
+  SymbolRef parallel;                   // induction variable of the outermost loop, the parallel loop
   IntExpr parallel_count = 1;           // its iterations, an expression over extents; may come to 0
-  bool is_for_baseline = false; // of an object for several CPUs: all run it in the code for the least able
-  int tasks = 1;      // into which an executor's threads share the parallel loop at most; 1: it is not shared
-  SymbolRef phase;    // of kernels with several phases, which have a parallel loop
+  bool is_for_baseline = false; // in an object for several CPUs: all run the code for the least able one
+  int tasks = 1;      // most parts into which an executor's threads share the parallel loop; 1: not shared
+  SymbolRef phase;    // number of the current phase, in kernels with several; these have a parallel loop
   int64_t phases = 1; // tasks wait for each other at the end of each
-  // Configured when a call begins and released when it ends; none: the kernel uses none.
+  // The matrix registers, configured when a call begins and released when it ends; empty: the kernel uses
+  // none.
   std::vector<MatrixTile> tiles;
   Block body;
-  std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
+  std::vector<InPlace> in_place;           // promises that calls rely on; others lie apart if one is written
   std::vector<MachineType> register_types; // by Register::id
   // Facts for reports: work of one whole run, the ONNX nodes it computes, what algorithm it is.
   int64_t flops = 0, bytes = 0;
   std::string location, algorithm;
 
   MachineType type_of(Register value) const { return register_types[static_cast<size_t>(value.id)]; }
-  int64_t max_iterations() const { return parallel_count.upper_bound(); } // of the parallel loop
+  int64_t max_iterations() const { return parallel_count.upper_bound(); } // at most
   const BufferParameter& buffer(int number) const {
     size_t n = static_cast<size_t>(number);
     return n < parameters.size() ? parameters[n] : scratch[n - parameters.size()];
@@ -181,8 +183,8 @@ struct Buffer {
   int io_index = -1; // Input, Output, State: which one; its arena slot, if any, is `offset`
   int initial = -1;  // State: the weights buffer that holds its first value; -1: zeros
   int64_t offset = -1;
-  // Arena: an i64 that a run leaves for its caller, the extent of that output along that axis; none else
-  // shares its place. -1: it is no such number.
+  // Arena: the buffer is an i64 that a run leaves for its caller: the extent of output `extent_of` along
+  // `extent_axis`. No other buffer shares its place. -1: it is no such number.
   int extent_of = -1, extent_axis = -1;
   std::string location;
 };
@@ -193,9 +195,9 @@ struct Argument {
   int64_t byte_offset = 0;
 };
 
-// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, an extent
-// that only the run knows: an i64 in a buffer, which from here on calls may mention as a symbol; or calls
-// that may run at the same time, as none writes what another touches.
+// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, an extent that
+// only the run knows (an i64 in a buffer, which later calls may mention as a symbol), or calls that may run
+// at the same time, as none writes what another touches.
 struct Step {
   enum class Kind : uint8_t { Call, If, While, Bind, Concurrent } kind = Kind::Call;
   int kernel = -1;                 // Call
@@ -213,12 +215,12 @@ struct Step {
 
 // A tensor of the model from which a constant is made.
 struct ConstantSource {
-  std::string name;                  // of the initializer, if it has one
-  Scalar element = Scalar::I8;       // signs aside
+  std::string name;                  // the initializer's, if it has one
+  Scalar element = Scalar::I8;       // without signedness
   std::vector<int64_t> dims;         // row-major
-  std::shared_ptr<const void> owner; // of `bytes`, which may lie at any address
-  std::span<const std::byte> bytes;  // none: zeros stand for them, as in texts
-  bool is_refittable = false;        // a program may be given others: equal ones stay apart
+  std::shared_ptr<const void> owner; // keeps `bytes` alive, which may lie at any address
+  std::span<const std::byte> bytes;  // empty, as in text: zeros stand for them
+  bool is_refittable = false;        // a program may be given other values, so equal constants stay separate
 };
 
 // One weights buffer: made from its source when the object is written, so that only one is in memory at a
@@ -232,7 +234,7 @@ void write_constant(const Constant& constant, std::span<std::byte> out);
 
 struct Program {
   std::string name;
-  std::vector<SymbolRef> extents; // that a run is given, each checked against its bounds first
+  std::vector<SymbolRef> extents; // arguments of a run, which first checks them against their bounds
   std::vector<Buffer> buffers;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<Step> steps;

@@ -1,4 +1,4 @@
-// Shared by the printer, the parser, and the merging of equal kernels and of their code.
+// The text of kernels, for the printer, the parser, and the merging of equal kernels and of their code.
 #pragma once
 
 #include "compiler/kernel/kernel.h"

@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kMaxTiles = 8;
 constexpr int kMaxRows = 16, kMaxRowBytes = 64, kWordBytes = 4;
-// From row to row: addresses are far from overflowing.
+// Elements from row to row; addresses are far from overflowing.
 constexpr int64_t kMaxStride = int64_t{1} << 40;
 
 const MatrixTile& tile_of(const Kernel& kernel, const Op& op, size_t position) {

@@ -1,16 +1,16 @@
-// The verifier's part of kernels with registers of matrices.
+// The verifier's checks of matrix tiles.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
 
 namespace firn::kernel {
 
-// What is wrong with a kernel's tiles; empty: nothing.
+// Says what is wrong with a kernel's tiles; empty if nothing is.
 std::string check_tiles(const Kernel& kernel);
-// Of an op of the group Tile, or that loads or stores a tile of a buffer that exists.
+// Says what is wrong with an op of the group Tile, or with a load or store of a tile whose buffer exists.
 std::string check_tile_op(const Kernel& kernel, const Op& op);
 
-// Elements of the buffer from the first that a tile's load or store touches up to behind the last.
+// The number of elements of the buffer from the first to the last that a tile's load or store touches.
 int64_t tile_extent(const Kernel& kernel, const Op& op);
 
 } // namespace firn::kernel

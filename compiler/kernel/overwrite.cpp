@@ -1,6 +1,6 @@
-// Whether what a kernel reads may lie where it writes. A write must not reach what is read later: for every
-// write and every read, the difference of their addresses is a sum over the loops around them, and the bounds
-// of that sum say in which iterations the two can meet.
+// Decides whether memory that a kernel reads may lie where it writes. A write must not reach what is read
+// later: for every write and every read, the difference of their addresses is a sum over the loops around
+// them, and the bounds of that sum say in which iterations the two can meet.
 #include "compiler/kernel/overwrite.h"
 
 #include "compiler/kernel/access_forms.h"
@@ -26,7 +26,7 @@ struct Span {
 struct CommonDigit {
   Span difference;
   bool ordered = true;
-  bool equal = false; // where the two meet, their iterations are the same
+  bool equal = false; // the two meet only in equal iterations
 };
 
 class Pair {
@@ -44,7 +44,7 @@ public:
     Overwriting pattern = Overwriting::Pointwise;
     for (size_t i = 0; i < common_.size(); ++i) {
       if (common_[i].equal) continue;
-      // The read comes later where its iteration is a later one, or any other where they have no order.
+      // The read comes later if its iteration is a later one, or any other one in a loop without order.
       if (can_meet(i, 1) || (!common_[i].ordered && can_meet(i, -1))) return Overwriting::None;
       if (can_meet(i, -1)) pattern = Overwriting::Sliding;
     }
@@ -71,13 +71,13 @@ private:
 
   const std::vector<LoopDigit>& digits(int loop) const { return forms_.loops[static_cast<size_t>(loop)]; }
 
-  // As part of the difference: what the write's digit takes away.
+  // The write's digit as a term of the difference, from which it is subtracted.
   static Span negated(const DigitTerm& term) { return {term.coefficient, -term.upper, -term.lower}; }
 
   void add_common(const LoopDigit& digit, const DigitTerm& write, const DigitTerm& read) {
     Span difference{write.coefficient, read.lower - write.upper, read.upper - write.lower};
     if (write.coefficient != read.coefficient) {
-      // Steps of different length: what each adds stands by itself.
+      // The steps differ in length: each access adds a term of its own.
       add_private(negated(write));
       add_private(read);
       difference.coefficient = 0;
@@ -85,7 +85,7 @@ private:
     common_.push_back({difference, digit.ordered});
   }
 
-  // Counters of equal steps are one.
+  // Counters with equal steps are merged into one.
   void add_private(const DigitTerm& term) { add_private(Span{term.coefficient, term.lower, term.upper}); }
   void add_private(const Span& span) {
     if (span.coefficient == 0) return;
@@ -100,14 +100,15 @@ private:
 
   bool is_disjoint(Bytes min, Bytes max) const { return min >= write_.width || max <= -read_.width; }
 
-  // Whether a difference in [least, most], and any multiple of `unit` added to it, keeps the two apart.
+  // Whether a difference in [min, max], and any multiple of `unit` added to it, keeps the two apart.
   bool is_disjoint_modulo(Bytes min, Bytes max, Bytes unit) const {
     Bytes room = min - write_.width, below = room >= 0 ? room / unit : -((unit - 1 - room) / unit);
     return max <= (below + 1) * unit - read_.width;
   }
 
-  // Finds counters that must be equal for the two to meet, those of the longest steps first: whatever the
-  // others add does not make up for one step, or those of longer steps go in multiples that do not.
+  // Finds counters that must be equal for the two to meet, those of the longest steps first. A counter must
+  // be equal if nothing that the others add makes up for one of its steps; or if nothing that those of
+  // shorter steps add does, and neither do the multiples that those of longer steps add.
   void find_equal_digits() {
     std::vector<Span*> spans;
     for (CommonDigit& digit : common_) spans.push_back(&digit.difference);
@@ -133,7 +134,7 @@ private:
   bool must_be_zero(const std::vector<Span*>& spans, size_t number) const {
     const Span& span = *spans[number];
     Bytes min = rest_.min(), max = rest_.max(), longer_min = 0, longer_max = 0;
-    int64_t unit = 0; // of what those of longer steps add
+    int64_t unit = 0; // divides whatever counters of longer steps add
     for (size_t i = 0; i < spans.size(); ++i) {
       if (i == number) continue;
       (i < number ? longer_min : min) += spans[i]->min();
@@ -186,7 +187,7 @@ private:
   int64_t distance_;
   std::vector<CommonDigit> common_; // outermost first
   std::vector<Span> private_;       // counters of loops around one of the two only
-  Span rest_;                       // what is no counter's
+  Span rest_;                       // the part of the difference that no counter adds
   bool never_ = false;              // no iterations of the two meet
 };
 

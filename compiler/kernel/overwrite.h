@@ -1,4 +1,4 @@
-// The verifier's part of what kernels promise of memory in place; kernel.h has the question itself.
+// Verifies the promises of kernels to write in place. may_overwrite() of kernel.h decides what holds.
 #pragma once
 
 #include "compiler/kernel/kernel.h"

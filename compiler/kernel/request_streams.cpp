@@ -7,7 +7,7 @@
 
 namespace firn::kernel {
 
-// As many streams as divide an iteration's requests, so that its addresses cost nothing.
+// The number of streams divides an iteration's requests, so that computing its addresses costs nothing.
 IntExpr line_in_streams(const IntExpr& request, int64_t per_iteration, int64_t lines) {
   constexpr int64_t kMaxStreams = 4, kPageLines = 4096 / kCacheLineBytes;
   int64_t streams = std::gcd(kMaxStreams, per_iteration);

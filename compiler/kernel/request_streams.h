@@ -1,13 +1,14 @@
-// The order in which code that computes meanwhile asks for the lines of what it will read later.
+// The order in which a kernel, while it computes, requests the cache lines that it or later kernels read.
 #pragma once
 
 #include "compiler/support/int_expr.h"
 
 namespace firn::kernel {
 
-// Which of `lines` lines (64 bytes) request number `request` is for, where an iteration makes
-// `per_iteration` requests: lines of up to four places take turns. A cache that sees requests follow each
-// other in a page runs ahead of them there, and the start of one page is waited for while others' lines come.
+// The number of the line (64 bytes), out of `lines`, that request number `request` is for if an iteration
+// makes `per_iteration` requests. Requests take turns in up to four streams: a cache that sees requests
+// follow each other in a page fetches ahead of them, and the wait for the start of one page overlaps with
+// lines of the others.
 IntExpr line_in_streams(const IntExpr& request, int64_t per_iteration, int64_t lines);
 
 } // namespace firn::kernel

@@ -6,8 +6,9 @@
 //   has none;
 // - symbols of index expressions are in scope: extents, the parallel loop's, those of enclosing loops,
 //   earlier `symbolic` ops; the parallel count mentions extents alone;
-// - buffers exist, hold storable elements, are marked written if they are; no access lies wholly outside;
-// - tiles are as large as registers are, and those of a product fit each other;
+// - buffers exist, hold storable elements, are marked written if an op writes them; no access lies wholly
+//   outside;
+// - tiles fit matrix registers, and those of a product fit each other;
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
 #include "compiler/kernel/matrix_tiles.h"
 #include "compiler/kernel/overwrite.h"
@@ -363,7 +364,7 @@ private:
            op, "offsets must be i32, i64 or index, one per lane");
       return;
     }
-    // Only what is certainly wrong: bounds of expressions are not tight.
+    // Refuses only what is certainly wrong: bounds of expressions are not tight.
     int64_t bytes = static_cast<int64_t>(type.lanes) * scalar_bytes(type.scalar);
     int64_t elements = op.operands.size() > fixed
                            ? 1

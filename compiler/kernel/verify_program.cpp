@@ -5,7 +5,7 @@
 // - constants fill weights, each buffer once;
 // - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises,
 //   and one extent per extent of the kernel, within its bounds, of the program's;
-// - nothing writes inputs or weights; conditions name what exists;
+// - nothing writes inputs or weights; conditions name bytes that exist;
 // - what a call writes shares memory with nothing else that it is passed, unless the kernel promises to write
 //   in place.
 #include "compiler/kernel/kernel.h"
@@ -102,7 +102,7 @@ private:
         extents_.push_back(step.symbol);
         continue;
       }
-      size_t known = extents_.size(); // what is bound within is not known behind
+      size_t known = extents_.size(); // extents that are bound inside are unknown after the step
       check_steps(step.first, depth + 1);
       if (step.kind == Step::Kind::If) extents_.resize(known);
       check_steps(step.second, depth + 1);
@@ -165,7 +165,7 @@ private:
     }
   }
 
-  // Argument i is written.
+  // The kernel writes argument i.
   void check_disjoint(const Kernel& kernel, const Step& step, size_t i, size_t j) {
     const Argument &written = step.arguments[i], &other = step.arguments[j];
     if (written.buffer != other.buffer) return;
@@ -207,7 +207,7 @@ private:
   }
 
   const Program& program_;
-  std::vector<SymbolRef> extents_ = program_.extents; // that calls may mention at the step at hand
+  std::vector<SymbolRef> extents_ = program_.extents; // extents that calls may mention at the current step
   std::string message_;
 };
 

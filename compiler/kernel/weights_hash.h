@@ -6,12 +6,12 @@
 
 namespace firn::kernel {
 
-// Takes the constants in the order of their offsets; what lies between them are zeros.
+// Hashes constants in the order of their offsets; bytes between them count as zeros.
 class WeightsHash {
 public:
-  // Bytes at an offset that is a multiple of 8.
+  // Adds bytes at an offset that is a multiple of 8.
   void add(int64_t offset, std::span<const std::byte> bytes);
-  // Of so many bytes in all.
+  // Returns the hash of `bytes` bytes in all; those behind the last constant count as zeros.
   uint64_t finish(int64_t bytes);
 
 private:
@@ -20,7 +20,7 @@ private:
   uint64_t hash_ = 0xcbf29ce484222325u;
 };
 
-// Of all weights of the program, which have their places.
+// Hashes all weights of a program whose weights have offsets.
 uint64_t hash_weights(const Program& program);
 
 // The constants in the order of their offsets.

@@ -68,7 +68,7 @@ template <class T>
 static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind, int lanes,
                             bool flushes_bf16 = false) {
   std::vector<T> numbers = boundaries<T>(kind.mantissa_bits);
-  // Zeros may come of subnormal numbers, or they themselves.
+  // Subnormal numbers may become zeros or stay, so they are left out.
   for (T& number : numbers)
     if (flushes_bf16 && std::fpclassify(number) == FP_SUBNORMAL) number = T(1);
   auto got = numbers_of<uint16_t>(run_ops(
@@ -192,7 +192,7 @@ static void check_float_to_integer(const TargetInfo& target, Scalar from, Scalar
   for (size_t i = 0; i < numbers.size(); ++i) {
     I want = saturate<I>(numbers[i]), got = numbers_of<I>(results[0])[i],
       plain = numbers_of<I>(results[1])[i];
-    // Truncation alone is defined where the number fits.
+    // Truncation without saturation is only defined if the number fits.
     bool fits = !std::isnan(numbers[i]) && std::trunc(numbers[i]) == static_cast<F>(want) &&
                 numbers[i] < std::ldexp(F(1), std::numeric_limits<I>::digits);
     if (got != want || (fits && plain != want)) {
@@ -326,7 +326,7 @@ TEST_CASE("floats clamped to the range of a byte, whatever its zero point, round
                         {-128, 127, -3},
                         {0, 127, 0},
                         {-128, 255, 0}})
-      // In one vector after the other, and in several that lie beside each other and are narrowed together.
+      // Vectors are narrowed one after the other, and several beside each other are narrowed together.
       for (auto [lanes, unroll] : {std::pair{1, 1}, {16, 1}, {16, 5}}) {
         if (!target.has_float) continue;
         auto emit = [&, lanes = lanes](Builder& b, const std::vector<Register>& v) {
@@ -395,7 +395,7 @@ TEST_CASE("bytes of four vectors are narrowed together and stored at once", "[op
       for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
       return found;
     };
-    // Not where a load between the stores may read what one of them writes.
+    // Stores are not joined if a load between them may read what one of them writes.
     bool waits = pattern == Overwriting::None || pattern == Overwriting::Pointwise;
     CHECK(count("vpmovusdb") == (waits ? 0 : 4));
     CHECK(count("vpackssdw") == (waits ? 2 : 0));

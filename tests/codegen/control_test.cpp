@@ -47,7 +47,7 @@ static void hashing_loop(Builder& b, const IntExpr& upper, int64_t step, int64_t
 }
 
 TEST_CASE("unrolled loops do every iteration once and in order", "[control]") {
-  // Bounds known, then read at run time; trip counts around the number of copies.
+  // Bounds are known, then read at run time; trip counts lie around the number of copies.
   const std::vector<int32_t> counts = {0, 1, 3, 4, 5, 8, 11};
   for (int64_t unroll : {1, 3, 4}) {
     for (int64_t step : {1, 2}) {

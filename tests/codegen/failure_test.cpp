@@ -1,4 +1,4 @@
-// What LLVM does not survive, Firn does.
+// Tests that Firn survives failures of LLVM.
 #include "tests/codegen/model_object.h"
 
 #include "compiler/codegen/run_guarded.h"
@@ -15,7 +15,7 @@ namespace firn::test {
 
 using namespace kernel;
 
-// What LLVM was doing when it failed stays in memory.
+// LLVM never frees the memory of the work in which it failed.
 struct ExpectedLeaks {
 #if defined(__SANITIZE_ADDRESS__)
   ExpectedLeaks() {
@@ -43,7 +43,7 @@ TEST_CASE("a fatal error of LLVM is a diagnostic, and nothing is written", "[obj
   ExpectedLeaks leaks;
   TemporaryFolder folder;
   codegen::CodegenOptions options = options_for(target_of("x86_64-linux-gnu", "x86-64-v3"));
-  // AVX-512's conversions without its registers of 512 bits: the encoder of instructions gives up.
+  // With AVX-512's conversions, but without its registers of 512 bits, the encoder of instructions gives up.
   options.target.features += ",+avx512f";
   for (int i = 0; i < 2; ++i) {
     auto facts = codegen::emit_object(unsigned_program(), options, folder.file("a.o"));
@@ -52,7 +52,7 @@ TEST_CASE("a fatal error of LLVM is a diagnostic, and nothing is written", "[obj
     INFO(facts.error().message);
     CHECK(facts.error().message.starts_with("LLVM cannot generate code for x86-64-v3 (x86_64-"));
     CHECK_FALSE(std::ifstream(folder.file("a.o")).good());
-    // The next compilation is none the worse.
+    // The next compilation succeeds.
     CHECK(codegen::emit_object(unsigned_program(), options_for(host_target()), folder.file("b.o")));
   }
 }

@@ -132,7 +132,7 @@ template <class T> static void check_unary(const TargetInfo& target, Scalar scal
                          [&](Builder& builder, const std::vector<Register>& v) {
                            std::vector<Register> out;
                            for (const auto& test : cases) out.push_back(builder.unary(test.kind, v[0]));
-                           // Against constants, which take shorter ways.
+                           // Operands that are constants take shorter ways.
                            for (double number : {0.0, -0.0, 1.0}) {
                              Register constant = builder.constant({scalar, lanes}, number);
                              out.push_back(builder.binary(OpKind::FMaximum, v[0], constant));

@@ -1,6 +1,6 @@
 // Runs a model object under an emulator without any library: reads its call from the standard input, writes
 // its outputs. Input: words count of inputs, count of outputs, then their sizes in bytes, then the inputs'
-// bytes. ARENA_BYTES and MEMORY_BYTES, for inputs and outputs, come from who compiles it.
+// bytes. ARENA_BYTES and MEMORY_BYTES, for inputs and outputs, are defined on the compiler's command line.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -88,7 +88,7 @@ __asm__(".globl _start\n_start:\n  "
 #endif
 );
 #else
-// Thumb code needs its address' low bit: C knows.
+// The address of Thumb code has its low bit set, which the compiler does for functions in C.
 __attribute__((naked)) void _start(void) {
   __asm__("bl start_c");
 }

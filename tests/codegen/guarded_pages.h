@@ -1,4 +1,4 @@
-// Pages of memory between two pages that die: an access outside ends the process, or the test.
+// Pages of memory between two guard pages: an access outside ends the process, or the test.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ public:
   GuardedPages(const GuardedPages&) = delete;
   std::byte* begin() const { return begin_; }
   std::byte* end() const { return begin_ + bytes_; }
-  // Pages inside that die as well.
+  // Makes pages inside guard pages as well.
   void forbid(std::byte* begin, size_t bytes);
   static size_t page();
 
 private:
   std::byte* begin_; // null after a move
-  size_t bytes_;     // between the pages that die
+  size_t bytes_;     // between the guard pages
 };
 
 } // namespace firn::test

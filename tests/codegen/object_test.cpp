@@ -74,7 +74,7 @@ TEST_CASE("a program runs its kernels over arena and weights", "[object]") {
   for (const char* cpu : {"x86-64", "native"}) {
     LoadedObject object(chain_program(), options_for(target_of("x86_64-linux-gnu", cpu)));
     alignas(64) unsigned char arena[384];
-    // One float beyond alignment: bound memory is aligned for its elements alone.
+    // Tensors begin one float behind an aligned address: bound memory is aligned for its elements alone.
     alignas(64) float in[65], out[65];
     for (int i = 0; i < 64; ++i) in[i + 1] = static_cast<float>(i);
     CHECK(object.run({in + 1}, {out + 1}, arena) == 0);
@@ -358,7 +358,7 @@ TEST_CASE("symbols that nothing promises are found in every format", "[object]")
     auto& symbols = facts->undefined_symbols;
     CHECK(std::find(symbols.begin(), symbols.end(), "firn_rt2_sort") != symbols.end());
     for (const std::string& symbol : symbols) CHECK((symbol == "firn_rt2_sort" || symbol == "_fltused"));
-    // The backend calls the library where code is told that a CPU has less than the kernels ask for.
+    // The backend calls the library if the CPU has less than the kernels ask for.
     codegen::CodegenOptions options = options_for(target_of(triple, ""));
     if (options.target.arch != Arch::X86_64) continue;
     options.target.features += ",-fma";

@@ -1,4 +1,4 @@
-// What triples, CPUs and features become: closed sets, sensible defaults, and refusals by name.
+// Tests what triples, CPUs and features resolve to: closed sets, sensible defaults, and refusals by name.
 #include "tests/codegen/model_object.h"
 
 #include "compiler/target/assumed_version.h"

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTiles = 8, kRows = 16, kRowBytes = 64;
 
-// Of one thread. Palette 1 is all there is.
+// The tiles of one thread. Palette 1 is the only one.
 struct TileState {
   bool is_configured = false;
   uint8_t rows[kTiles] = {};
@@ -31,13 +31,13 @@ struct sigaction before;
 
 using Registers = greg_t*;
 
-// By their numbers in instructions.
+// Registers by their numbers in instructions.
 constexpr int kNumbers[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                               REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
 struct Decoded {
   uint8_t opcode = 0, prefix = 0; // 0: none, 1: 66, 2: f3, 3: f2
-  int reg = 0, rm = 0, vvvv = 0;  // of registers
+  int reg = 0, rm = 0, vvvv = 0;  // numbers of registers
   bool is_register = false;       // no memory operand
   uint8_t* base = nullptr;        // with the displacement
   int64_t index = 0;              // scaled: the stride of tile loads and stores
@@ -163,7 +163,7 @@ float bf16(int tile, int row, int number) {
   return flushed(value);
 }
 
-// Even and odd steps are summed apart, then together, then added.
+// Even and odd steps are summed apart; then the two sums are added, and their total is added to `sums`.
 void multiply_bf16(int sums, int lhs, int rhs) {
   for (int m = 0; m < state.rows[sums]; ++m)
     for (int n = 0; n < state.row_bytes[sums] / 4; ++n) {
@@ -228,7 +228,7 @@ void handle(int, siginfo_t*, void* raw) {
   Decoded decoded;
   const char* wrong = nullptr;
   if (!decode(code, registers, decoded) || !interpret(decoded, wrong)) {
-    sigaction(SIGILL, &before, nullptr); // whom it concerns
+    sigaction(SIGILL, &before, nullptr); // the former handler gets the signal
     return;
   }
   if (wrong) {

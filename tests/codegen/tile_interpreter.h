@@ -8,7 +8,7 @@
 
 namespace firn::test {
 
-// What interpreted instructions did, by kind.
+// The number of interpreted instructions of each kind.
 struct TileCounts {
   int64_t configurations = 0, releases = 0, loads = 0, stores = 0, zeroes = 0, products = 0;
 };
@@ -19,9 +19,9 @@ void interpret_tiles();
 // Whether instructions are interpreted: not where the CPU runs them, nor before interpret_tiles().
 bool tiles_are_interpreted();
 
-// Of all threads since the last call.
+// Counts of all threads since the last call.
 TileCounts take_tile_counts();
-// What an instruction of this thread was refused for, then nothing: such a one raises SIGSEGV.
+// Why an instruction of this thread was refused, which raises SIGSEGV; empty if none was since the last call.
 std::string take_tile_fault();
 // Whether this thread has a configuration, as between ldtilecfg and tilerelease.
 bool has_tile_configuration();

@@ -1,4 +1,4 @@
-// Tile matrices through code generation, and the interpreter that stands for CPUs with them.
+// Tile matrices through code generation, and the interpreter for CPUs without them.
 #include "tests/codegen/model_object.h"
 #include "tests/codegen/tile_interpreter.h"
 

@@ -72,7 +72,7 @@ Number rounded(Scalar to, long double exact) {
   return number;
 }
 
-// One op on operands of a type, and what it should give; nothing where any number will do.
+// One op on operands of a type, and the number that it should give; nothing if any number will do.
 struct Case {
   std::string name;
   Scalar from, to;
@@ -189,7 +189,7 @@ std::vector<Case> half_arithmetic() {
   return all;
 }
 
-// Random bits, which are random numbers of every magnitude, with those mixed in that conversions trip over.
+// Random bits, which are random numbers of every magnitude, mixed with numbers that are hard to convert.
 std::vector<char> operands_of(Scalar scalar, unsigned seed) {
   std::mt19937_64 random(seed);
   auto size = static_cast<size_t>(scalar_bytes(scalar));
@@ -319,7 +319,8 @@ void check_width(const TargetInfo& target, firn::OptLevel level, const std::vect
   }
 }
 
-// The rows of the table that this machine can run. AMD's have instructions that no bit of a feature tells of.
+// The rows of the table that this machine can run. AMD's rows have instructions that no feature bit stands
+// for.
 std::vector<TargetInfo> native_targets() {
   uint64_t host = host_target().required_cpu_features;
   std::vector<TargetInfo> targets;

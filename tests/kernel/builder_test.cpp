@@ -1,4 +1,4 @@
-// What the builder folds, and the shape of what it makes.
+// Tests which ops the builder folds, and the shape of the code that it makes.
 #include "compiler/kernel/builder.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// How often loops turn on the way to where a kernel spends its time.
+// Tests how often the loops run around the block in which a kernel spends its time.
 #include "compiler/kernel/passes/loop_facts.h"
 
 #include "compiler/kernel/builder.h"
@@ -20,7 +20,8 @@ std::vector<Register> multiply(Builder& b, int64_t count) {
   return {};
 }
 
-// A parallel loop of 10 with a branch on its number: the nest of the side that computes more.
+// The outer loop of the hot nest of a kernel: a parallel loop of 10 with a branch on its number, one side of
+// which computes more.
 LoopOnPath outer_loop(OpKind compare, Predicate predicate, const std::function<IntExpr(IntExpr)>& lhs,
                       int64_t rhs, bool first_computes = true) {
   Kernel kernel;

@@ -1,5 +1,5 @@
-// Which kernels may write over memory that they read, in which pattern, and what the verifier says of
-// promises that they do not keep.
+// Tests which kernels may write over memory that they read, in which pattern, and what the verifier says
+// about promises that they do not keep.
 #include "compiler/kernel/builder.h"
 
 #include <catch2/catch.hpp>
@@ -75,7 +75,7 @@ TEST_CASE("iterations of the parallel loop own what they overwrite") {
               },
               [] { return std::vector<Register>{}; });
         }) == Overwriting::Pointwise);
-  // They come in any order: nobody reads what another writes, not even of those before.
+  // Iterations come in any order: none may read what another writes, not even an earlier one.
   CHECK(pattern_of([](Builder& b, int x, int y) {
           IntExpr p = b.set_parallel(30);
           copy(b, x, y, 8 * p + 8, 8 * p);
@@ -114,7 +114,7 @@ TEST_CASE("what every row reads is not overwritten by the first") {
             b.loop(0, 8, 1, [&](const IntExpr& v) { copy(b, x, y, 8 * v, 64 * row + 8 * v); });
           });
         }) == Overwriting::None);
-  // The same addresses again, as when a reduction comes in parts.
+  // An outer loop repeats the same addresses, as when a reduction comes in parts.
   CHECK(pattern_of([](Builder& b, int x, int y) {
           b.loop(0, 2, 1, [&](const IntExpr&) {
             b.loop(0, 8, 1, [&](const IntExpr& v) { copy(b, x, y, 8 * v, 8 * v); });
@@ -244,7 +244,7 @@ TEST_CASE("promises that a kernel does not keep are refused") {
   rejects("  in_place b0 over b1 sliding\n", calls, "what is read may be overwritten before");
   rejects("  in_place b1 over b2 sliding\n", calls, "no parameter");
   rejects("  in_place b1 over b0 backwards\n", calls, "expected pointwise, row_wise or sliding");
-  // Calls share only what is promised.
+  // Calls may share memory only where the kernel promises it.
   rejects("", "call 0 (0, 0)\n", "writes 'y' over 'x', which it does not promise to do in place");
   CHECK(verify_text("  in_place b1 over b0 sliding\n", "call 0 (0, 0)\n") == "good");
   rejects("  in_place b1 over b0 sliding\n", "call 0 (0, 0 + 4)\n", "does not promise");

@@ -1,4 +1,4 @@
-// Who prefetches weights for whom: by the bytes a call waits for and the computing before it.
+// Tests which calls prefetch weights for others, by the bytes a call waits for and the computing before it.
 #include "compiler/kernel/builder.h"
 #include "compiler/kernel/passes/pass.h"
 
@@ -109,10 +109,10 @@ TEST_CASE("computing calls prefetch what the next call would wait for") {
   CHECK(count_prefetches(kernel.body) > 0);
   int64_t end = reach(kernel.body);
   CHECK(end > 300 << 10);
-  CHECK(end <= 512 << 10); // what the third call reads comes while it computes
+  CHECK(end <= 512 << 10); // the third call's weights arrive while it computes
   CHECK_FALSE(chain.asks(1));
   CHECK_FALSE(chain.asks(2));
-  // Scratch is still what the code means.
+  // The code still refers to the scratch.
   CHECK(kernel.buffer(4).name == "sums");
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("small weights are asked for though the call that reads them computes 
   for (int64_t bytes : {4 << 10, 256 << 10, 4 << 20}) chain.product(256 << 20, bytes);
   chain.plan();
   CHECK(chain.asks(0));
-  CHECK_FALSE(chain.asks(1)); // what takes more than the cache has to spare comes while it is read
+  CHECK_FALSE(chain.asks(1)); // weights that take more than the cache has to spare arrive while they are read
 }
 
 TEST_CASE("nothing is asked for where weights stay in the cache or nobody waits") {

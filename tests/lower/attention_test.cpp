@@ -138,7 +138,7 @@ TEST_CASE("masks in all shapes that broadcast, by way of movements", "[lower][at
     }
 }
 
-// A constant mask: row r sees the keys up to last(r), in place of others the score is `low`.
+// A constant mask: row r sees the keys up to last(r), and has the score `low` for others.
 std::string constant_mask(const Sizes& z, const std::string& low, const std::function<int(int)>& last,
                           bool selects_hidden = false) {
   std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys}),
@@ -210,7 +210,7 @@ TEST_CASE("hidden keys end between the rounds of products without vectors", "[lo
 }
 
 TEST_CASE("constant masks that hide all keys of rows", "[lower][attention]") {
-  // Where hidden keys have weights all the same, they count: with a finite number in place of scores.
+  // With a finite number in place of their scores hidden keys may still have weights, and then they count.
   Sizes z{1, 2, 40, 48, 8, 8};
   for (const char* low : {"-inf", "-3e38", "0", "3"})
     expect_attention(z, "", constant_mask(z, low, [](int r) { return r < 20 ? -1 : r - 12; }),
@@ -244,7 +244,7 @@ TEST_CASE("attention whose first block of keys is masked whole", "[lower][attent
 }
 
 TEST_CASE("attention of scores far from zero", "[lower][attention]") {
-  // So large that their spacing is as wide as differences that matter: the dot adds nothing.
+  // Scores are so large that their spacing is as wide as differences that matter: the dot adds nothing.
   for (const Sizes& z : {Sizes{1, 2, 20, 40, 8, 8}, Sizes{1, 1, 18, 1200, 8, 8}}) {
     std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
     for (double reach : {20.0, 6e6}) {

@@ -19,7 +19,8 @@ struct Sizes {
 struct Text {
   std::string parameters, body, type;
 };
-// What else the region reads: parameters outside and inside, each behind ", ", and their names outside.
+// Other values that the region reads: parameters outside and inside, each behind ", ", and their names
+// outside.
 struct Others {
   std::string outer, inner, names;
 };

@@ -16,7 +16,7 @@ const std::string kTiles = "x86-64-v4 +amx-tile,+amx-int8,+amx-bf16",
                   kMatrices = "attention mac tile_matrix bf16 bf16 f32",
                   kPairs = "attention mac dot2 bf16 bf16 f32";
 
-// With the eight bits of factors in bf16, in weights of scores as large as some here.
+// The tolerance fits bf16 factors of eight bits, and scores as large as some here.
 LoweredOptions bf16_options() {
   return {.tolerance = 4e-2};
 }
@@ -31,7 +31,7 @@ void expect_tiles_of(const Text& text, LoweredOptions options) {
   if (tiles_are_interpreted()) CHECK(take_tile_counts().products > 0);
 }
 
-// On ARM in an emulator, and here where the host multiplies pairs.
+// Runs on ARM in an emulator, and here if the host multiplies pairs.
 void expect_pairs_of(const Text& text, LoweredOptions options) {
   options.cpus = {"neoverse-n2"};
   firn::TargetInfo host = target_of("", "native"), zen = target_of("", "znver4");
@@ -44,7 +44,7 @@ Text planned(const Sizes& z, const Others& others, const std::string& mask_code,
   return attention_text(z, others, mask_code, "", ", plan = \"" + plan + "\"");
 }
 
-// In blocks of 32 keys, or in those that the cost model takes.
+// Tests blocks of 32 keys, and those that the cost model takes.
 void expect_both(const Sizes& z, const Others& others, const std::string& mask_code,
                  const LoweredOptions& options, bool in_blocks = false) {
   const std::string rest = " block 32 packs_keys packs_values fused_exponents",

@@ -1,4 +1,4 @@
-// Where the epilogue of a convolution adds its bias.
+// Tests where the epilogue of a convolution adds its bias.
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>

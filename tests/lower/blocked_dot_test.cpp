@@ -70,7 +70,7 @@ struct BlockedCase {
     for (int64_t i = 0; i < columns * blocks; ++i)
       parts += (i ? ", " : "") + std::to_string(static_cast<double>(i % 11 - 5) / 4);
     if (constant_scales) parts = "%s = constant [" + parts + "] : " + s + "\n";
-    // What integers from 0 on add to sums of blocks, taken away.
+    // Integers that are stored from 0 on add an offset to sums of blocks, which is taken away.
     std::string starts =
         "%sx = convert " + std::string(has_epilogue ? "%p" : "%x") + " {to = f32} : " + wide_x +
         "\n%sw = reshape %sx : f32" + rows_wide + "\n%sz = constant [0] : f32[]\n%ss = reduce %sw, " +
@@ -84,7 +84,7 @@ struct BlockedCase {
            "\n" + (constant_scales ? parts : "") + "%r = " + dot + "return %r } }";
   }
 
-  // %d of %d0: what stored integers stand for.
+  // Makes %d, the values that the stored integers %d0 stand for.
   std::string as_summed(const std::string& w) const {
     if (!byte_rows) return "%d = copy %d0 : f32" + w;
     std::string moved = "%dz = constant [" + std::string(integers == "u4" ? "8" : "128") +
@@ -119,7 +119,7 @@ TEST_CASE("blocked dots of any extents", "[lower][blocked]") {
       for (int64_t blocks : {1, 4})
         for (int64_t columns : {1, 16, 33})
           expect_blocked({integers, "bf16", rows, blocks, 16, columns}, kNativeCpus);
-  // Blocks that are no whole words are computed without.
+  // Blocks that are no whole words are computed without register tiles.
   expect_blocked({"i8", "f32", 1, 3, 5, 19}, kNativeCpus);
   expect_blocked({"i8", "f32", 1, 2, 32, 19, true, /*constant_scales=*/false}, kNativeCpus);
   expect_blocked({"i4", "f32", 1, 2, 32, 19, false, /*constant_scales=*/false}, kNativeCpus);
@@ -141,7 +141,7 @@ TEST_CASE("blocked dots of more rows than a tile has", "[lower][blocked]") {
         "direct mac fma f32 i4 f32 tile 4x2 columns outermost row_block 8 widened",
         "direct mac fma f32 i4 f32 tile 2x3 columns outermost split_k 3 row_block 4 widened"})
     expect_blocked({"i4", "f32", 19, 3, 32, 70, true, true, false, plan}, kNativeCpus);
-  // Without: over and over for every tile.
+  // Otherwise columns become floats again for every tile.
   expect_blocked({"i8", "f32", 19, 3, 16, 37, false, true, false,
                   "direct mac fma f32 i8 f32 tile 2x2 columns outermost"},
                  kNativeCpus);
@@ -195,7 +195,7 @@ TEST_CASE("blocked dots of rows of bytes", "[lower][blocked]") {
     expect_blocked({integers, "f32", 2, 3, 32, 300, false, true, true,
                     "direct mac dot4 i8 u8 i32 tile 2x1 columns outermost column_streams 4"},
                    kNativeCpus);
-  // Blocks that are no whole products are computed without.
+  // Blocks that are no whole products are computed without register tiles.
   expect_blocked({"u8", "f32", 1, 3, 6, 19, false, true, true}, kNativeCpus);
 }
 

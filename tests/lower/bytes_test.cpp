@@ -18,7 +18,7 @@ struct Blocks {
   std::string plain, blocked;
 };
 
-// Of so many vectors of channels each.
+// The plain type, and the type in blocks of so many vectors of channels.
 Blocks blocks_of(const std::string& dtype, int channels, const std::string& spatial, const std::string& cpu,
                  int vectors = 1) {
   std::string plain = dtype + "[2," + std::to_string(channels) + "," + spatial + "]";

@@ -84,7 +84,7 @@ TEST_CASE("an index out of range ends a checked run", "[lower]") {
       CHECK(clamped.run(indices, x, y) == kOk);
       CHECK(y[place * 40] == (wrong < 0 ? 0.0f : 160.0f));
     }
-  CHECK(checked.run({0, 1, 2}, x, y) == kOk); // a run that failed leaves nothing behind
+  CHECK(checked.run({0, 1, 2}, x, y) == kOk); // a failed run does not affect the next one
 }
 
 TEST_CASE("an index out of range is clamped in its own lane", "[lower]") {
@@ -197,6 +197,6 @@ TEST_CASE("the condition of a branch that cannot be computed ends a run with a d
     CHECK(model.run({1}, x, y) == kOk);
     CHECK(y == std::vector<float>{-1, -2});
     CHECK(model.run({0}, x, y) == (kRange | 5 << 8));
-    CHECK(model.run({1}, x, y) == kOk); // nothing stays behind
+    CHECK(model.run({1}, x, y) == kOk); // the failed run does not affect this one
   }
 }

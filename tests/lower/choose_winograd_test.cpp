@@ -1,4 +1,5 @@
-// Which convolutions Winograd's algorithm computes, by what its filters cost and the whole network takes.
+// Tests which convolutions Winograd's algorithm computes, by the cost of its filters and the time of the
+// whole network.
 #include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
 #include "tests/lower/lowered_program.h"
@@ -62,7 +63,7 @@ struct Network {
   }
 };
 
-// Of the convolutions, in order.
+// The explanations of the convolutions, in order.
 std::vector<Explanation> explain(const Network& network, Winograd winograd = Winograd::WithinBytes,
                                  const ScheduleDatabase* schedules = nullptr) {
   std::vector<Explanation> explanations;
@@ -123,7 +124,7 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
   CHECK(left_out.left_out);
   CHECK(left_out.added_bytes == 0);
   CHECK(explanation_text({left_out}).find("not worth its bytes") != std::string::npos);
-  // Whoever asks gets it.
+  // Options and databases that ask for Winograd's algorithm get it.
   CHECK(is_winograd(explain(beside, Winograd::All)[0]));
   auto database = ScheduleDatabase::parse("db", left_out.signature + " => winograd 4x4\n");
   REQUIRE(database);
@@ -147,7 +148,7 @@ TEST_CASE("where extents vary, images as small as they get count too", "[lower][
   };
   CHECK(algorithm("8", "16").find("winograd") != std::string::npos);
   CHECK(algorithm("16", "16").find("winograd") != std::string::npos);
-  // Of one pixel, one of nine taps is multiplied.
+  // An image of one pixel multiplies one of nine taps.
   CHECK(algorithm("1", "16").find("direct") != std::string::npos);
 }
 

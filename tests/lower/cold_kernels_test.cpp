@@ -1,4 +1,4 @@
-// Of several CPUs: instructions that take little time have the code of the least able one, in all programs.
+// Tests that, for several CPUs, instructions that take little time share the code for the least able one.
 #include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/plan_function.h"
 #include "tests/lower/lowered_program.h"
@@ -21,8 +21,8 @@ std::string network(int64_t inner, const std::string& small) {
 }
 
 struct Programs {
-  std::vector<std::string> cold; // texts of kernels that are for the least able CPU, of each program
-  size_t kernels = 0;            // of the first
+  std::vector<std::string> cold; // each program's texts of the kernels for the least able CPU
+  size_t kernels = 0;            // kernels of the first program
 };
 
 Programs lower_for(const std::string& text, const std::vector<std::string>& cpus) {
@@ -78,7 +78,7 @@ TEST_CASE("what takes little time has the code of the least able CPU alone", "[l
 
 TEST_CASE("what takes a part of the time that counts has code for each CPU", "[lower][plan]") {
   CHECK(lower_for(network(1, "negate %y"), kCpus).cold[0].empty());
-  // Sixteen times as long as it looks.
+  // A tanh counts as sixteen cheap operations.
   CHECK_FALSE(lower_for(network(8, "negate %y"), kCpus).cold[0].empty());
   CHECK(lower_for(network(8, "tanh %y"), kCpus).cold[0].empty());
 }

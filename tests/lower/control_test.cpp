@@ -55,7 +55,7 @@ std::string loop_text(const std::string& steps, const std::string& made) {
          " } : (i64[], f32[5,9]) %r = add %w#1, %w#1 : f32[5,9] return %r } }";
 }
 
-// Of all five rows, in steps of the loop.
+// Counts the loop's steps that copy all five rows.
 int copies_in_loop(const kernel::Program& program) {
   int unroll = 0;
   for (const kernel::Step& step : program.steps)
@@ -66,8 +66,8 @@ int copies_in_loop(const kernel::Program& program) {
 
 } // namespace
 
-// Rows of a carried value are written where it lies, and others are read before; the last value is another
-// where what an update reads, or what stands behind it, wants the old one.
+// Rows of a carried value are written in place, after others are read. The updated value has memory of its
+// own if an operand of the update, or code behind it, needs the old one.
 TEST_CASE("while writes into carried values", "[lower]") {
   struct Body {
     const char *steps, *made;

@@ -17,7 +17,7 @@ struct Convolution {
   int64_t batch = 1, channels = 16, filters = 16;
   std::vector<int64_t> in, kernel, pad_low, pad_high;
   std::vector<int64_t> stride = {}, input_dilation = {};
-  bool logistic = false; // of the sums, else relu
+  bool logistic = false; // activation: logistic, else relu
 };
 
 std::string join(const std::vector<int64_t>& values, const char* between) {
@@ -101,7 +101,7 @@ TEST_CASE("transposed convolutions store their phases in place", "[lower]") {
   };
   Convolution c;
   c.channels = 24, c.filters = 32, c.in = {9, 13};
-  // The window is the stride: every phase has one tap, and all groups are inside.
+  // The window is as long as the stride: every phase has one tap, and all groups are inside.
   c.kernel = {2, 2}, c.pad_low = {1, 1}, c.pad_high = {1, 1}, c.input_dilation = {2, 2};
   expect_phases(c);
   // Phases hang over both ends of the result.
@@ -226,7 +226,7 @@ TEST_CASE("long epilogues are loops over a tile", "[lower]") {
                        .logistic = true};
   };
   for (const Convolution& c : {convolution({1, 1}, 0), convolution({5, 5}, 1), convolution({3, 3}, 1)}) {
-    expect_convolution(c, 1e-4); // of sums that are far larger than 1
+    expect_convolution(c, 1e-4); // sums are far larger than 1
     kernel::Program program = lower_text(module_text(c, 16), "x86-64-v4");
     for (const auto& kernel : program.kernels) {
       if (kernel->algorithm.empty()) continue;

@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   int in, expanded, out; // channels; 0 in: no expansion, 0 out: no projection
-  int height, width;     // of the image
+  int height, width;     // dims of the image
   int after_height, after_width;
   std::string taps = "3x3", window = "3x3 pad 1_1x1_1";
   int lines = 4, batch = 1;

@@ -11,7 +11,7 @@ namespace {
 
 struct Case {
   std::string in;     // spatial dims, "9x9"
-  std::string window; // of the spatial dims, as the text form has it
+  std::string window; // over the spatial dims, as the text form has it
   std::string taps;   // "3x3"
   std::string out;
   int channels = 24, batch = 1;

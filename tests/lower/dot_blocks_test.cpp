@@ -132,6 +132,6 @@ TEST_CASE("norms take rows behind the blocks of a dot", "[lower][dot]") {
   CHECK(kernels(702, false, false, true) == 1); // blocks of rows in 256 KiB
   CHECK(kernels(702, false, true, true) == 1);
   CHECK(kernels(702, true, false, true) == 1);
-  CHECK(kernels(702, true, true, false) == 2); // a scale that may not be there yet
-  CHECK(kernels(64, false, false, true) == 2); // all rows are near
+  CHECK(kernels(702, true, true, false) == 2); // a scale that may not be known yet
+  CHECK(kernels(64, false, false, true) == 2); // all rows stay in cache
 }

@@ -66,7 +66,7 @@ TEST_CASE("floats are quantised to the nearest integer between bounds, ties to e
                name + "s {dims = []} : " + f + " ";
       };
       std::string added = c.offset.empty() ? "" : splat("o", c.offset) + "%a = add %o, %n : " + f + " ";
-      // Halves, and numbers that no i32 has.
+      // Halves, and numbers beyond i32.
       std::string body = "%d = convert %p {to = f32} : " + f + " " + splat("s", "0.5") +
                          "%h = multiply %d, %s : " + f + " %m = multiply %h, %g : " + f +
                          " %n = round_nearest_even %m : " + f + " " + added + splat("l", c.low) +

@@ -15,7 +15,7 @@ namespace {
 using Dims = std::vector<int64_t>;
 using Random = std::mt19937;
 
-// What one draw computes.
+// A module that was drawn, with the ranges of its inputs.
 struct Drawn {
   std::string text;
   std::map<std::string, Range> ranges;
@@ -140,7 +140,7 @@ Drawn draw_pointwise(Random& random, const TargetInfo& target) {
   return draw_single(random, target, convolution(random, w, pick_channels(random), pick_channels(random), 1));
 }
 
-// Planes want lines of some length.
+// Kernels for planes take lines of some length only.
 Drawn draw_planes(Random& random, const TargetInfo& target) {
   int64_t width = pick(random, {18, 21, 33, 40}), height = pick(random, {1, 5, 9});
   Window w = random() % 2 ? Window{{height, width}, {3, 3}, {height, width}, "3x3 pad 1_1x1_1"}
@@ -183,7 +183,7 @@ Drawn draw_winograd(Random& random, const TargetInfo& target) {
   return drawn;
 }
 
-// By phases, which store where they belong.
+// Transposed convolutions by phases, each of which stores its own positions.
 Drawn draw_transposed(Random& random, const TargetInfo& target) {
   int64_t height = pick(random, {2, 3, 5}), width = pick(random, {3, 6, 9}), taps = pick(random, {2, 3, 4}),
           pad = random() % 2 ? taps - 1 : taps / 2;

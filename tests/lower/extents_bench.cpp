@@ -1,5 +1,5 @@
-// What it costs that extents vary: one program for a range of them beside a program for each, in turns, at
-// the same extents. `extents_bench native` prints a table.
+// Measures the cost of varying extents: one program for a range of them and a program for each run in turns,
+// at the same extents. `extents_bench native` prints a table.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 

@@ -178,7 +178,7 @@ TEST_CASE("sorted lines follow extents", "[extents]") {
                     "    %t:2 = top_k %x {dim = 1, k = 3} : (f32[2,3], i64[2,3])\n"
                     "    %r = negate %t#0 : f32[2,3]\n    return %r\n  }\n}\n",
                     {.extents = {{{"n", 3}}, {{"n", 70}}, {{"n", 2048}}, {{"n", 2049}}, {{"n", 3000}}}});
-  // As many as there are, which may be fewer than k.
+  // The results have as many elements as the input, which may be fewer than k.
   expect_everywhere(
       "module @m {\n  symbol n in [1, 9]\n  func @main(%x: f32[2,n]) -> (f32[2,n], i64[2,n]) {\n"
       "    %t:2 = top_k %x {dim = 1, k = 9} : (f32[2,n], i64[2,n])\n"

@@ -1,4 +1,4 @@
-// Shapes that vary: one program for a range of extents, run at several values of them between pages that die
+// Shapes that vary: one program for a range of extents, run at several values of them between guard pages
 // where the actual extents end.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/extents_text.h"
@@ -214,7 +214,7 @@ TEST_CASE("rows of several dims that vary are one", "[extents]") {
   expect_everywhere(
       module_of(symbols, "%x: f32[b,s,12], %c: f32[21], %y: f32[b,s,21]", w + epilogue, "f32[b,s,21]"),
       {.extents = values});
-  // Rows that do not lie evenly: loops around the tiles.
+  // Rows do not lie evenly: loops run around the tiles.
   expect_everywhere(module_of(symbols, "%x: f32[b,12,s]",
                               w + "    %r = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
                                   "rhs_contract = [0]} : f32[b,s,21]",
@@ -239,7 +239,7 @@ namespace {
 struct VaryingConvolution {
   const char *in, *filter, *window, *out; // dims of the input and of the result, "3,3"; "3x3 pad 1_1x1_1"
   int64_t channels, filters;
-  const char* layout; // of both
+  const char* layout; // layout of both
   int64_t groups = 1;
   const char* plan = "";
 };
@@ -333,7 +333,7 @@ TEST_CASE("batch and positions of a convolution vary", "[extents]") {
       {"w", "3", "3 pad 1_1", "w", 32, 32, "{0,1,2:1x16}", 2},
       {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 4x2 rows outermost"},
       {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 3x1"},
-      // Of its tiles those at the edges come first, and are lower.
+      // The tiles at the edges come first, and are lower.
       {"w", "3", "3 pad 1_1", "w", 16, 80, "{0,1,2:1x16}", 1,
        "direct tile 3x5 rows outermost rolled_epilogue"},
   };

@@ -16,7 +16,7 @@ std::string module_of(const std::vector<std::string>& symbols, const std::string
 std::vector<std::map<std::string, int64_t>> values_of(const std::string& name,
                                                       const std::vector<int64_t>& values);
 
-// Every run as the evaluator has it, within 1e-5, with pages that die behind buffers and before them, alone
+// Compares every run with the evaluator, within 1e-5, with guard pages behind buffers and before them, alone
 // and by several tasks.
 void expect_everywhere(const std::string& text, LoweredOptions options);
 

@@ -60,7 +60,7 @@ std::string depthwise_of(const std::vector<std::string>& symbols, const char* fi
                    plain(out));
 }
 
-// Of b in [0, 3] and w in [low, 19].
+// Values of b in [0, 3] and of w in [low, 19].
 std::vector<std::map<std::string, int64_t>> values(int64_t low) {
   std::vector<std::map<std::string, int64_t>> all = {{{"b", 0}, {"w", 9}}};
   for (int64_t w : {19, 18, 14, 11, 8, 7, 5, 4, 3, 2, 1, 0})

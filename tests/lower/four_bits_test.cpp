@@ -1,4 +1,5 @@
-// Weights of bytes that four bits have all of: held in these, and widened in registers or once for all rows.
+// Weights of bytes whose values all fit four bits: they are held in four bits, and widened in registers or
+// once for all rows.
 #include "tests/lower/typed_cases.h"
 
 #include <catch2/catch.hpp>

@@ -18,7 +18,7 @@ struct Case {
   int batch = 1, groups = 1;
   bool keeps_result = true;
   std::string activation = "tanh";
-  int expand_from = 0;          // channels of what a 1x1 convolution expands before, in strips of three lines
+  int expand_from = 0;          // channels that a 1x1 convolution expands before, in strips of three lines
   int64_t constant_weights = 0; // how many, if they are constant: then 3x3 is for Winograd's algorithm
   bool adds_operand = false;    // to the sums, of their own type
 };
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  // Of an image: those after images and channels.
+  // The numbers of an image's dims, which come behind batch and channels.
   std::string spatial_dims() const {
     std::string dims = "2";
     for (char c : c_.image)
@@ -105,7 +105,7 @@ private:
   std::string block_;
 };
 
-// `taken`: by the kernel of the convolution, rather than from memory.
+// `taken`: whether the convolution's kernel takes the sums, rather than another from memory.
 void expect_sums(const Case& c, bool taken = true) {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
     std::string text = SumText(c, cpu).module();
@@ -150,7 +150,7 @@ TEST_CASE("totals of fused spatial sums go on with an operand of their own type"
     Case c{8, 40, "9,14", "9,14", "1,1", "1x1", 2, 1, keeps};
     c.adds_operand = true;
     expect_sums(c);
-    // Nothing is set aside for what nobody reads.
+    // A result that nobody reads gets no memory.
     firn::kernel::Program program = lower_text(SumText(c, "x86-64-v3").module(), "x86-64-v3");
     std::set<int> used;
     for (const auto& step : program.steps)

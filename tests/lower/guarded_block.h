@@ -1,5 +1,5 @@
-// Memory that dies just before and just after what a program may touch, so that an access outside stops the
-// test and says so.
+// Guard pages just before and just behind the memory that a program may touch, so that an access outside
+// stops the test and says so.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -11,7 +11,7 @@
 
 namespace firn::test {
 
-// Where a block lies between the pages that die: at the start of its own pages or at their end.
+// The place of a block between guard pages: at the start of its own pages or at their end.
 enum class Placement { AtStart, AtEnd };
 
 // A block full of NaNs.
@@ -19,7 +19,7 @@ class GuardedBlock {
 public:
   GuardedBlock(size_t bytes, Placement placement);
   unsigned char* data() const { return data_; }
-  // From `begin` on, `bytes` bytes die as well; both in pages.
+  // Turns `bytes` bytes from `begin` on into guard pages as well; both are whole pages.
   void forbid(size_t begin, size_t bytes);
 
 private:
@@ -34,7 +34,7 @@ struct Range64 {
 // Buffers take whole multiples of 64 bytes, as they do in every plan.
 std::vector<Range64> spread_buffers(kernel::Program& program, Placement placement);
 
-// Runs `body`; what it touches outside of its memory is the message returned.
+// Runs `body`. Returns a message if it touches memory outside of its own.
 std::string run_guarded(const std::function<void()>& body);
 
 } // namespace firn::test

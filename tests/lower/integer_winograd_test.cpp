@@ -15,7 +15,7 @@ struct Case {
   std::string in = "7,9", window = "3x3 pad 1_1x1_1", out = "7,9", taps = "3,3", plan = "winograd 2x2";
   std::string batch = "2", input = "u8", filter = "i8";
   std::vector<std::string> symbols = {};
-  std::string epilogue = {}; // of `%c`, sums of type SUMS, into `%e`
+  std::string epilogue = {}; // makes `%e` from `%c`, sums of type SUMS
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -27,7 +27,7 @@ int64_t product_of(const std::string& extents, char between) {
   return product;
 }
 
-// Of `channels` in blocks of the CPU's, or plain.
+// The type of images of `channels`, in blocks of the CPU's; without a CPU plain.
 std::string image(const std::string& dtype, int64_t channels, const std::string& dims,
                   const std::string& cpu) {
   std::string order = "0,1";

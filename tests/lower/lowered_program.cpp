@@ -136,8 +136,9 @@ codegen::CodegenOptions code_options(const TargetInfo& target, bool optimize_siz
   return options;
 }
 
-// A compiled module with its memory; states lie in the arena. Memory dies around inputs, outputs, weights and
-// arena, and in the arena in the ranges `between`. What it holds before a run must not matter, states apart.
+// A compiled module with its memory; states lie in the arena. Guard pages lie around inputs, outputs, weights
+// and arena, and in the arena in the ranges `between`. The content of memory before a run must not matter,
+// but for states.
 class LoadedModule {
 public:
   LoadedModule(const Module& module, const kernel::Program& program, const codegen::CodegenOptions& options,
@@ -146,7 +147,7 @@ public:
         memory_(whole_rows(program.arena_bytes), placement),
         weights_(whole_rows(program.weight_bytes), placement), arena_(memory_.data()),
         symbols_(program.extents) {
-    if (options.target.has_tile_matrices) interpret_tiles(); // or have the process be granted them
+    if (options.target.has_tile_matrices) interpret_tiles(); // or asks Linux for their registers
     if (program.weight_bytes > 0)
       std::memcpy(weights_.data(), object_.weights(), static_cast<size_t>(program.weight_bytes));
     for (auto [begin, end] : between)
@@ -245,7 +246,7 @@ std::vector<LiteralRef> next_inputs(const Function& main, std::vector<LiteralRef
   return inputs;
 }
 
-// What the target has and this machine lacks; tile matrices are interpreted.
+// The features that the target has and this machine lacks; tile matrices are interpreted.
 uint64_t lacking_here(const TargetInfo& target) {
   uint64_t tiles = target_of("", "x86-64-v4", "+amx-tile,+amx-int8,+amx-bf16").required_cpu_features &
                    ~target_of("", "x86-64-v4").required_cpu_features;

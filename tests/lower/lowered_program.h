@@ -1,5 +1,5 @@
 // Programs in .hlo text, lowered, compiled and run in this process on random inputs, against the evaluator.
-// An access outside of a buffer, input or output fails the test: memory dies around each.
+// An access outside of a buffer, input or output fails the test: each lies between guard pages.
 #pragma once
 
 #include "compiler/graph/hlo_text.h"
@@ -18,18 +18,18 @@ struct Range {
 
 struct LoweredOptions {
   double tolerance = 1e-6;                  // times the largest expected magnitude; 0: bitwise
-  std::map<std::string, Range> ranges = {}; // of inputs by name; others: [-2, 2], integers in [-5, 5]
+  std::map<std::string, Range> ranges = {}; // by name of the input; others: [-2, 2], integers in [-5, 5]
   // "CPU", "CPU FEATURES", or "CPU in CPU": code for the first in an object that has code for the second,
   // which is wider, as well. Objects for another architecture than the host's run in an emulator, without
-  // pages that die, or not at all where there is none.
+  // guard pages, or not at all if there is none.
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native", "x86-64-v3 in x86-64-v4"};
-  Placement placement = Placement::AtEnd; // of every buffer between pages that die
+  Placement placement = Placement::AtEnd; // place of every buffer between guard pages
   bool optimize_size = false;
   firn::Math math = firn::Math::Default;
   // Of modules with symbols: the values of one run after the other, by name. Inputs and outputs end where
   // these have them end.
   std::vector<std::map<std::string, int64_t>> extents = {};
-  int threads = 1; // for which kernels are cut into items, and tasks run backwards
+  int threads = 1; // kernels are cut into items for so many, and tasks run backwards
 };
 // All tables of CPUs whose code this machine runs.
 std::vector<std::string> runnable_cpus();

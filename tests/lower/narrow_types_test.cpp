@@ -36,7 +36,7 @@ std::vector<firn::LiteralRef> inputs_of(const firn::Module& module,
   return inputs;
 }
 
-// As `firn compile` does it. The pass leaves what is computed as it was.
+// Legalises as `firn compile` does. The pass must not change results.
 void expect_legalised(const std::string& text, const LoweredOptions& options = {.tolerance = 0}) {
   auto original = firn::parse_module("test.hlo", text), module = firn::parse_module("test.hlo", text);
   if (!module) FAIL(module.error().message);

@@ -16,7 +16,7 @@ std::string counted(const std::string& bound, const std::string& parameters, con
 } // namespace
 
 TEST_CASE("non_zero counts and lists", "[extents][non_zero]") {
-  // The sum over the coordinates of elements above 0, so that the result has an extent that is known.
+  // The coordinates of elements above 0 are summed, so that the result has a known extent.
   for (const char* dims : {"7", "3,5", "2,1,9", "1", "0"}) {
     std::string type = std::string("f32[") + dims + "]", truth = std::string("bool[") + dims + "]";
     std::string rank = std::to_string(std::count(type.begin(), type.end(), ',') + 1);
@@ -67,7 +67,7 @@ TEST_CASE("counts that types alone name", "[extents][non_zero]") {
 }
 
 TEST_CASE("attention runs to a count", "[extents][non_zero]") {
-  // Of the rows of y that x chooses, summed, so that the result has an extent that is known.
+  // Attention over the rows of y that x chooses; it is summed, so that the result has a known extent.
   std::string sum = " {dims = [2]} region (%a: f32[], %b: f32[]) {\n        %n = add %a, %b : f32[]\n"
                     "        return %n\n      } : f32[1,<=c]\n",
               scores = "f32[1,<=c,<=c]", rows = "f32[1,<=c,6]";

@@ -10,7 +10,7 @@ namespace {
 
 struct Case {
   std::string in, filter, window, out; // "2,12,9,20": dims of the operands and the result
-  std::string layout = "";             // of the input, as the convolution reads it
+  std::string layout = "";             // layout of the input, as the convolution reads it
 };
 
 void expect_planes(const Case& c) {

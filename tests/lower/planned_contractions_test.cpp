@@ -1,5 +1,5 @@
 // Dots and convolutions by plans written by hand: tiles with rests of rows and columns, both orders of loops,
-// parts, blocks, operands read where they lie. What lowering makes of each gives what the evaluator does.
+// parts, blocks, operands read where they lie. The lowered program of each gives the evaluator's results.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 

@@ -1,6 +1,6 @@
 // Element loops, rows and scans by plans written by hand: lanes narrower and wider than registers, copies and
-// accumulators that leave rests, boxes, walks in blocks. What lowering makes of each gives what the evaluator
-// does.
+// accumulators that leave rests, boxes, walks in blocks. The lowered program of each gives the evaluator's
+// results.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 

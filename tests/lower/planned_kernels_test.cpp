@@ -1,5 +1,5 @@
-// Attention, recurrent layers, rows, copies, chains and fused spatial sums by plans written by hand. What
-// lowering makes of each gives what the evaluator does.
+// Attention, recurrent layers, rows, copies, chains and fused spatial sums by plans written by hand. The
+// lowered program of each gives the evaluator's results.
 #include "compiler/graph/hlo_text.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
@@ -115,7 +115,7 @@ TEST_CASE("copies follow plans written by hand", "[lower][plan]") {
 
 namespace {
 
-// What the passes make of a module, its plans included; instructions of `opcode` get another plan.
+// The text of the module after planning, in which the first plan that begins with `from` is replaced by `to`.
 std::string planned(const std::string& text, const std::string& cpu, const std::string& from,
                     const std::string& to) {
   auto module = firn::parse_module("test.hlo", text);

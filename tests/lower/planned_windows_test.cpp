@@ -1,5 +1,5 @@
 // Walks over windows by plans written by hand: tiles with and without a rest, along either dim, straight code
-// and loops, taps in registers and from memory. What lowering makes of each gives what the evaluator does.
+// and loops, taps in registers and from memory. The lowered program of each gives the evaluator's results.
 #include "compiler/plan/kernel_plan.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
@@ -10,7 +10,7 @@ using namespace firn::test;
 
 namespace {
 
-// Of 20 channels in blocks of the CPU's.
+// The type of an image of 20 channels in blocks of the CPU's.
 std::string image(const std::string& spatial, const std::string& cpu) {
   return "f32[1,20," + spatial + "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
 }

@@ -29,7 +29,7 @@ std::vector<std::byte> embedded(const kernel::Constant& constant) {
   return bytes;
 }
 
-// Equal bits, or a tolerance times the largest.
+// Requires equal bits, or differences of at most `tolerance` times the largest number.
 void check_equal(const kernel::Constant& constant, const void* got, float tolerance = 0) {
   INFO(constant.source.name << ": " << to_string(constant.packing));
   std::vector<std::byte> want = embedded(constant);
@@ -83,7 +83,7 @@ void check_compiled(const kernel::Program& program, const Module& module, const 
   options.prepare = &*prepare;
   options.prepare_symbol = "model_prepare";
   LoadedObject object(program, options);
-  // What the buffer holds before must not matter.
+  // The buffer's content before must not matter.
   GuardedBlock memory(static_cast<size_t>(program.weight_bytes), Placement::AtEnd);
   std::memset(memory.data(), 0xff, static_cast<size_t>(program.weight_bytes));
   REQUIRE(object.prepare(memory.data()) == 0);

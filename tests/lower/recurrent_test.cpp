@@ -40,7 +40,7 @@ LiteralRef bytes(std::vector<int64_t> dims, std::mt19937& random) {
   for (int8_t& byte : literal->mutable_data<int8_t>()) byte = static_cast<int8_t>(value(random));
   return literal;
 }
-// Of rows of bytes, with which these are about as large as other weights.
+// Scales that make rows of bytes about as large as other weights.
 LiteralRef scales(int64_t rows, std::mt19937& random) {
   auto literal = std::make_shared<Literal>(DType::F32, std::vector{rows});
   std::uniform_real_distribution<float> value(0.0005f, 0.002f);

@@ -21,10 +21,10 @@ const char* const kCpu = "x86-64-v3"; // blocks of 8 channels
 
 using MakeBody = std::function<void(Module&, Region&)>;
 struct Family {
-  const char* plan;  // what the cost model's begins with
-  const char* other; // what the database says; the plan that follows begins with it
+  const char* plan;  // the cost model's plan begins with this
+  const char* other; // the database's plan; the resulting plan begins with it
   MakeBody make = {};
-  std::string text = ""; // of the module, where there is no `make`
+  std::string text = ""; // text of the module, if there is no `make`
 };
 
 std::unique_ptr<Module> make_module(const Family& family) {

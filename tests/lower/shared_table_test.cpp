@@ -122,7 +122,7 @@ TEST_CASE("plans read panels as they lie", "[lower][dot][table]") {
         std::string::npos);
   CHECK(refused("direct tile 3x4 columns outermost whole_panels swap_operands") != "");
   CHECK(refused("direct tile 3x4 columns outermost whole_panels unpacked") != "");
-  // Of weights that a kernel packs for itself.
+  // A kernel packs the weights for itself.
   std::string packed = table_text(table, 3, 32, "f32", "direct tile 3x4 columns outermost whole_panels");
   for (size_t at; (at = packed.find("{0,1:0x32}")) != std::string::npos;) packed.erase(at, 10);
   expect_lowered_module(packed, options_for("x86-64-v3", table));

@@ -137,12 +137,12 @@ TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
       expect_tiles(Case{types, 40, 20, 1, 1, "1x1 stride 2x2", 3, 5, layout, false, plan});
       expect_tiles(Case{types, 12, 20, 1, 3, "3x3 pad 2_1x0_0", 7, 7, layout, false, plan});
     }
-    // Of blocks, and of channels that lie last, where they lie.
+    // Blocks, and channels that lie last, are read where they lie.
     expect_tiles(Case{types, 40, 20, 1, 1, "1x1", 6, 9, Case::Blocked, true, plan + direct});
     expect_tiles(Case{types, 48, 20, 1, 3, "3x3 pad 1_1x0_0", 6, 7, Case::ChannelsLast, true, plan + direct});
     expect_tiles(Case{types, 32, 20, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
                       plan + " tile 32x2 rows outermost packs_rows"});
-    // Products of a tile among which the epilogue takes the one before.
+    // The epilogue of a tile runs among the products of the next one.
     const std::string interleaved = " interleaved_epilogue";
     expect_tiles(Case{types, 32, 33, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
                       plan + " tile 16x1 columns outermost packs_rows" + interleaved});

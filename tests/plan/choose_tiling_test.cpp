@@ -1,4 +1,4 @@
-// Register tiles for rows that vary beside those for rows that are known.
+// Tests register tiles for a varying number of rows beside those for a known number.
 #include "compiler/plan/tiling.h"
 
 #include <catch2/catch.hpp>

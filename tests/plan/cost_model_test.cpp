@@ -1,4 +1,4 @@
-// What the cost model says of products of bytes beside those of floats.
+// Tests the cost of products of bytes beside those of floats.
 #include "compiler/graph/hlo_text.h"
 #include "compiler/plan/cost_model.h"
 

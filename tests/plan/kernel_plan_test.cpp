@@ -96,7 +96,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
 }
 
 TEST_CASE("a plan that is none names the place", "[plan]") {
-  CHECK(printed("direct mac fma f32 f32 f32") == "direct"); // what stands for no text
+  CHECK(printed("direct mac fma f32 f32 f32") == "direct"); // defaults are not printed
   CHECK(printed("direct accumulators registers tile 4x2 rows outermost") == "direct tile 4x2 rows outermost");
   CHECK(printed("direct mac dot3 u8 i8 i32").find("one of fma, dot2, dot4") != std::string::npos);
   CHECK(printed("direct mac dot4 u8 s8 i32").find("'s8' is no element type") != std::string::npos);
@@ -118,7 +118,7 @@ TEST_CASE("a plan that is none names the place", "[plan]") {
   CHECK(printed("elements lanes 8 unroll 65").find("at most 64 times") != std::string::npos);
   CHECK(printed("elements lanes 8 partitions 0").find("at least one box") != std::string::npos);
   CHECK(printed("resample gathers").find("expected 'lanes'") != std::string::npos);
-  CHECK(printed("rows lanes 8 unroll 2") == "rows lanes 8"); // what stands for no text
+  CHECK(printed("rows lanes 8 unroll 2") == "rows lanes 8"); // defaults are not printed
   CHECK(printed("relayout squares 0").find("a square has elements") != std::string::npos);
   CHECK(printed("sort tile 2x2").find("expected the end of the plan") != std::string::npos);
   CHECK(printed("guess tile 3").find("wanted one of: arg_reduce, attention") != std::string::npos);

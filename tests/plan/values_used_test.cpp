@@ -1,4 +1,4 @@
-// Plans of products by weights that a program may change: they are right for all weights.
+// Tests that plans of products by weights that a program may change are right for all weights.
 #include "compiler/graph/builder.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/mac_instruction.h"

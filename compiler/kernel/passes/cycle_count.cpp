@@ -1,4 +1,4 @@
-// Rates are those of common cores: what differs between them much stands in TargetInfo.
+// Rates are those of common cores; TargetInfo holds the ones that differ much between cores.
 #include "compiler/kernel/passes/cycle_count.h"
 
 #include "compiler/target/mac.h"
@@ -8,8 +8,8 @@
 namespace firn::kernel {
 namespace {
 
-constexpr double kDivision = 5, kScalarDivision = 20; // of a vector of floats, of an integer
-constexpr double kWhileTrips = 8;                     // nothing is known of them
+constexpr double kDivision = 5, kScalarDivision = 20; // cycles for a vector of floats, and for an integer
+constexpr double kWhileTrips = 8;                     // a guess: the real number is unknown
 constexpr double kRuntimeCall = 1000;
 
 class CycleCount {
@@ -38,7 +38,7 @@ private:
     FIRN_UNREACHABLE("no group of ops");
   }
 
-  // Machine vectors of the op's result, or of what it takes if it has none.
+  // The machine vectors that the op's result takes, or its operand if it has none.
   double vectors(const Op& op) const {
     if (op.results.empty() && op.operands.empty()) return 1;
     MachineType type = kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]);
@@ -72,7 +72,7 @@ private:
     case OpKind::ReduceFMul:
     case OpKind::ReduceFMax:
     case OpKind::ReduceFMin:
-    case OpKind::ReduceIAdd: { // halves are added to halves
+    case OpKind::ReduceIAdd: { // adds halves to halves
       double cycles = 0;
       for (int lanes = kernel_.type_of(op.operands[0]).lanes; lanes > 1; lanes /= 2) cycles += 2;
       return cycles;
@@ -97,7 +97,7 @@ private:
     case OpKind::Scatter: return kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]).lanes;
     case OpKind::Store: return vectors(op);
     case OpKind::TileLoad:
-    case OpKind::TileStore: // a line at a time
+    case OpKind::TileStore: // one row, which is a line, at a time
       return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows / target_.loads_per_cycle;
     default: return vectors(op) / target_.loads_per_cycle;
     }

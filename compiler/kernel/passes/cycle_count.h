@@ -1,4 +1,4 @@
-// What running a kernel takes, counted from its code.
+// Estimates how long a kernel runs from its code.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -6,10 +6,9 @@
 
 namespace firn::kernel {
 
-// Cycles of one iteration of the parallel loop, all data near: every op at the rate at which the target can
-// start such ops, loops by their trips, those whose bounds vary by the middle of what they can be, of a
-// branch the longer side. Good for telling whether work is worth sharing, not for choosing between ways of
-// doing it.
+// Cycles of one iteration of the parallel loop if all data is in cache. Every op counts at the rate at which
+// the target can start such ops, a loop by its trips (the middle of their range if bounds vary), a branch by
+// its longer side. Good for telling whether work is worth sharing, not for choosing between ways of doing it.
 double count_cycles(const Kernel& kernel, const TargetInfo& target);
 
 } // namespace firn::kernel

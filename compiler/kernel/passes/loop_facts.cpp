@@ -7,11 +7,11 @@
 namespace firn::kernel {
 namespace {
 
-constexpr int64_t kMaxEvaluated = 1 << 16; // iterations; of a longer loop all are taken to come by
+constexpr int64_t kMaxEvaluated = 1 << 16; // iterations; longer loops count as reaching the block in all
 
 double multiply_adds(const Block& block);
 
-// Of one of an op's blocks, in all iterations.
+// The multiply-adds of one of an op's blocks, over all iterations.
 double multiply_adds(const Op& op, size_t block) {
   double once = multiply_adds(op.blocks[block]);
   return op.kind == OpKind::For ? once * static_cast<double>(trip_count(op)) : once;
@@ -33,7 +33,7 @@ const Op* find_definition(const Block& block, Register value) {
   return nullptr;
 }
 
-// The value as an expression of symbols; nothing where it is none.
+// The value as an expression of symbols; nothing if it is none.
 std::optional<IntExpr> index_of(const Block& block, Register value) {
   const Op* op = find_definition(block, value);
   if (op && op->kind == OpKind::IndexValue) return op->index;
@@ -85,7 +85,7 @@ struct Condition {
   }
 };
 
-// Leaves of the loop's iterations those in which the condition is `taken`, if these follow one another.
+// Reduces the loop to the iterations in which the condition is `taken`, if these follow one another.
 void keep_taken(LoopOnPath& loop, const Condition& condition, bool taken) {
   if (loop.count > kMaxEvaluated) return;
   int64_t begin = -1, end = -1, count = 0;

@@ -5,7 +5,7 @@
 //   kernel "relu_1" {...}         kernel "relu_1" {...}
 //   kernel "relu_2" {...}
 //
-// A network's repeated layers share their code. What one of the kernels promises of memory in place holds for
+// A network's repeated layers share their code. A promise of one kernel to write in place holds for all of
 // equal code. Facts for reports (location, work) are those of the first.
 //
 // - Requires: memory is planned, for which every call makes promises of its own.

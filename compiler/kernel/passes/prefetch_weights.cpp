@@ -1,5 +1,5 @@
-// prefetch-weights: weights that a call would wait for, such as a matrix that one vector passes through, are
-// prefetched by the calls before it that have computing to do meanwhile.
+// prefetch-weights: weights that a call would wait for, such as the matrix of a matrix-vector product, are
+// prefetched by calls before it that compute meanwhile.
 //
 //   call 0 (0, 1, 2)              call 0 (0, 1, 2, 3 + 4096)
 //   call 1 (2, 3, 4)              call 1 (2, 3, 4)
@@ -9,11 +9,12 @@
 //     for from (0) to (14) ...      for from (0) to (14) ... {
 //                                     prefetch b3[64*i] streaming
 //
-// Kernels of such calls get one parameter more: the place in the weights that their hot loops prefetch from,
-// as much as the call that wants most of it; the others' stretches end where their own wishes do. Weights lie
-// in the order of their use, so that what comes next is one stream: a call asks for a stretch of it. The plan
-// goes backwards, so that every stretch is asked for as late as it still comes in time. Nothing is changed
-// where all of a program stays in the second cache level, nor for size.
+// The kernels of those earlier calls get one more parameter: the place in the weights that their hot loops
+// prefetch from. All calls of a kernel prefetch as much as the one that wants most; the stretches of the
+// others end where the weights that they want end. Weights lie in the order of their use, so that they are
+// one stream: a call asks for a stretch of it. The plan goes backwards, so that every stretch is asked for as
+// late as it still arrives in time. Programs that fit in the second cache level, or are optimized for size,
+// stay as they are.
 //
 // - Requires: equal kernels are one, so that code does not grow; weights have their places.
 // - Establishes: nothing that another pass needs.
@@ -30,8 +31,8 @@ namespace firn::kernel {
 namespace {
 
 constexpr int64_t kLine = kCacheLineBytes;
-constexpr double kBandwidth = 0.8;  // of the memory's, that prefetches can have
-constexpr double kMinCycles = 3000; // of computing that is worth another argument
+constexpr double kBandwidth = 0.8;  // share of the memory's bandwidth that prefetches can use
+constexpr double kMinCycles = 3000; // the least computing that pays for another argument
 constexpr int64_t kMinBytes = 4096;
 
 int64_t round_up(int64_t bytes) {
@@ -40,13 +41,13 @@ int64_t round_up(int64_t bytes) {
 
 struct Call {
   Step* step = nullptr;
-  int kernel = -1;             // of a call; -1: control flow, or a kernel that control flow calls too
-  int64_t begin = 0, end = 0;  // of the weights that it is the first to read
+  int kernel = -1;             // -1: none (control flow), or one that must stay as it is
+  int64_t begin = 0, end = 0;  // offsets of the weights that it is the first to read
   int64_t activations = 0;     // bytes
-  int64_t arrives = 0;         // bytes of weights that come while it runs, though nobody asked before
-  int64_t capacity = 0;        // bytes it can ask for
-  int64_t ahead = 0;           // bytes after its own that shall have come at its end
-  int64_t from = 0, bytes = 0; // what it asks for
+  int64_t arrives = 0;         // bytes of weights that it can load while it runs, without requests before it
+  int64_t capacity = 0;        // bytes that it can prefetch
+  int64_t ahead = 0;           // bytes behind its own weights that shall have arrived at its end
+  int64_t from = 0, bytes = 0; // the stretch of weights that it prefetches
 };
 
 class Planner {
@@ -81,7 +82,7 @@ public:
   }
 
 private:
-  // Has the calls of a kernel ask for so much.
+  // Makes the calls of a kernel prefetch so many bytes.
   bool ask(int kernel, int64_t bytes, const KernelPassOptions& options) {
     auto spread = spread_prefetches(kernel_of(kernel), bytes / kLine);
     if (!spread || !options.take_rewrite()) return false;
@@ -114,7 +115,7 @@ private:
 
   void add_call(Call& call) {
     Kernel& kernel = kernel_of(call.step->kernel);
-    // What CPUs share stays equal for all.
+    // Kernels that CPUs share stay equal for all of them.
     if (nested_.count(call.step->kernel) == 0 && !kernel.is_for_baseline) call.kernel = call.step->kernel;
     for (size_t i = 0; i < call.step->arguments.size(); ++i) {
       const Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
@@ -128,38 +129,40 @@ private:
     double computing = computing_cycles(kernel) / kernel.tasks,
            activations = static_cast<double>(call.activations) / kernel.tasks;
     double running = std::max(computing, activations / target_.l2_bytes_per_cycle),
-           // What moves the activations is not there for weights.
+           // Time that moves activations is not left for weights.
         idle = computing - activations / target_.l3_bytes_per_cycle;
     double bandwidth = kBandwidth * target_.memory_bytes_per_cycle;
     call.arrives = static_cast<int64_t>(running * bandwidth);
     if (call.kernel >= 0 && idle >= kMinCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
   }
 
-  // Products of tile matrices are so many at a time that other code is most of what their kernels take.
+  // Tile products compute so much at a time that their kernels spend most cycles in other code.
   double computing_cycles(const Kernel& kernel) const {
     if (kernel.tiles.empty())
       return static_cast<double>(kernel.flops) / (2.0 * target_.register_lanes(32) * target_.fma_pipes);
     return count_cycles(kernel, target_) * static_cast<double>(kernel.max_iterations());
   }
 
-  // Returns how many bytes, from the call's own on, shall have come before it begins so that `wanted` bytes
-  // after its own have come at its end. No more than half the cache is kept for what is not used yet.
+  // Returns how many bytes, from the call's own weights on, shall have arrived before it begins so that
+  // `wanted` bytes behind these have arrived at its end. At most half the cache holds weights that are not
+  // used yet.
   int64_t plan_backwards(Call& call, int64_t wanted) const {
     int64_t own = call.end - call.begin;
     call.ahead = std::clamp<int64_t>(target_.l2_bytes / 2 - call.activations, 0, wanted);
-    // Of its own alone. The first tiles of a call ask for weights faster than the rest, and wait for them.
+    // The part due to its own weights: all of them if they are few, because the first tiles of a call ask for
+    // weights faster than the rest, and would wait for them.
     int64_t late = own <= target_.l2_bytes / 4 ? own : own - call.arrives;
     if (call.ahead > 0) late = std::max(late, own + call.ahead - call.capacity);
     return std::max<int64_t>(0, late);
   }
 
-  // Calls of a kernel ask for equally much. One that wants less starts before that, with what has come, so
-  // that nothing comes that the cache is not to keep yet.
+  // Calls of a kernel ask for equally much. One that wants less starts earlier, with bytes that have arrived,
+  // so that nothing arrives that the cache should not hold yet.
   static int64_t first_asked(const Call& call, int64_t bytes) {
     return std::max<int64_t>(0, call.from + call.bytes - bytes);
   }
 
-  // The place of an offset in the weights. After the last come, in the next run, the first.
+  // The place of an offset in the weights. Behind the last weights the first ones follow, for the next run.
   Argument place_of(int64_t offset) const {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];

@@ -25,7 +25,7 @@ bool needs_preparing(const Program& program) {
 }
 
 void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program) {
-  const int64_t scratch = program.weight_bytes; // behind what is made, which ends at a whole line
+  const int64_t scratch = program.weight_bytes; // its own buffers begin behind the prepared weights
   prepare.arena_bytes += scratch;
   prepare.arena_lower_bound = prepare.arena_bytes;
   std::vector<const Buffer*> targets;
@@ -39,7 +39,7 @@ void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, 
     if (buffer.space == Space::Input) {
       bind_source(prepare, static_cast<int>(i), sources.at(static_cast<size_t>(buffer.io_index)));
     } else if (buffer.space == Space::Weights) {
-      continue; // what is known of its computations
+      continue; // constants that @prepare itself reads
     } else if (buffer.space == Space::Arena) {
       if (buffer.offset >= 0) buffer.offset += scratch;
     } else {
@@ -50,7 +50,7 @@ void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, 
       buffer.space = Space::Arena;
     }
   }
-  for (size_t i = 0; i < prepare.kernels.size(); ++i) // apart from the names of the model's own
+  for (size_t i = 0; i < prepare.kernels.size(); ++i) // names that the model's own kernels do not have
     prepare.kernels[i]->name = "prepare_" + std::to_string(i);
 }
 

@@ -6,13 +6,14 @@
 
 namespace firn::kernel {
 
-// Whether any constant differs from its source by more than zeros behind it. If not, the object's own can be
-// read in place.
+// Whether any constant differs from its source by more than zeros behind it. If not, the sources in the
+// object can be read in place.
 bool needs_preparing(const Program& program);
 
-// Makes `prepare`, the lowered function @prepare, that program: its inputs become weights with the bytes of
-// `sources`, which have no places yet, and its outputs the constants of `program`, which have theirs, as the
-// arena. What it computes between, which a plan of its arena without interface has placed, lies behind these.
+// Turns `prepare`, the lowered function @prepare, into that program: its inputs become weights with the bytes
+// of `sources`, which have no places yet; its outputs become the constants of `program`, which have places,
+// in the arena. Its intermediate buffers, which a memory plan without inputs and outputs has placed, lie
+// behind them.
 void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program);
 
 } // namespace firn::kernel

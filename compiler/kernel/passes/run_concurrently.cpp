@@ -7,9 +7,9 @@
 //                          call 4 (0, 3)
 //                        }
 //
-// Calls in between, on which neither depends, run before both or behind them. Handing tasks out costs as
-// much as the shorter of two calls has to take for it. Runs behind share-kernels, which is better where it
-// has enough work, and before memory is planned, for what concurrent calls touch is alive at the same time.
+// Calls in between run before both or behind both, as dependences allow. Each of the two must take at least
+// as long as handing out tasks does. Runs behind share-kernels, which is better where it has enough work, and
+// before memory is planned, for what concurrent calls touch is alive at the same time.
 #include "compiler/kernel/passes/cycle_count.h"
 #include "compiler/kernel/passes/pass.h"
 
@@ -19,7 +19,7 @@
 namespace firn::kernel {
 namespace {
 
-constexpr size_t kFarthest = 32; // steps between two calls
+constexpr size_t kFarthest = 32; // the most steps from one call to the other
 
 class Concurrency {
 public:
@@ -59,7 +59,8 @@ private:
     return options_.goals.share_all || cycles >= kSharedCallCycles;
   }
 
-  // What such a call finds may be why those behind it need not look: they stay there.
+  // Whether the call may end the run with an error. Calls behind it may rely on its check, so they stay
+  // there.
   bool may_end_run(const Step& call) const {
     return std::any_of(call.arguments.begin(), call.arguments.end(), [&](const Argument& argument) {
       return program_.buffers[static_cast<size_t>(argument.buffer)].space == Space::Status;
@@ -76,9 +77,9 @@ private:
 
   struct Other {
     size_t index;
-    bool moves_up; // rather than the step itself down
+    bool moves_up; // the call moves up; false: the step itself moves down
   };
-  // A call behind `steps[at]`, which is one or several already, that can run at the same time.
+  // A call behind `steps[at]` that can run at the same time; `steps[at]` is one call or several joined ones.
   std::optional<Other> find_other(const std::vector<Step>& steps, size_t at) const {
     bool can_sink = true;
     for (size_t i = at + 1; i < steps.size() && i <= at + kFarthest; ++i) {
@@ -96,7 +97,7 @@ private:
     return std::nullopt;
   }
 
-  // Returns where both, or all, are.
+  // Returns the index of the joined step.
   static size_t join(std::vector<Step>& steps, size_t at, Other other) {
     auto begin = steps.begin();
     auto place = begin + static_cast<std::ptrdiff_t>(at),

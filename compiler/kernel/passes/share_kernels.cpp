@@ -20,7 +20,7 @@ double gain(double cycles, int tasks) {
   return cycles * (1 - 1.0 / tasks);
 }
 
-// Makes room for the scratch of all tasks where calls have it.
+// Makes the buffers that calls pass as scratch per task large enough for all tasks.
 void widen_scratch(Program& program, const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     widen_scratch(program, step.first);

@@ -1,4 +1,5 @@
-// See spread_prefetches.h. The outermost loops whose iterations together ask for few lines each are taken.
+// See spread_prefetches.h. Prefetches go into the outermost loops that have enough iterations for each to ask
+// for few lines.
 #include "compiler/kernel/passes/spread_prefetches.h"
 
 #include "compiler/kernel/passes/loop_facts.h"
@@ -11,9 +12,9 @@ namespace firn::kernel {
 namespace {
 
 constexpr int64_t kLine = kCacheLineBytes;
-constexpr int64_t kLinesAtOnce = 16; // as many misses as a first cache level keeps in flight
+constexpr int64_t kLinesAtOnce = 16; // the misses that a first cache level keeps in flight
 
-// Scratch is numbered after the parameters.
+// Frees a number for the parameter: scratch is numbered after the parameters.
 void make_room(Block& block, int parameter) {
   for (auto& op : block.ops) {
     op->buffer += op->buffer >= parameter;
@@ -28,17 +29,17 @@ int add_parameter(Kernel& kernel) {
   BufferParameter parameter;
   parameter.name = "ahead";
   parameter.element = Scalar::I8;
-  kernel.parameters.push_back(std::move(parameter)); // of no size: nothing of it is read
+  kernel.parameters.push_back(std::move(parameter)); // size 0: prefetches read nothing
   return number;
 }
 
 } // namespace
 
 std::optional<PrefetchSpread> spread_prefetches(Kernel& kernel, int64_t lines) {
-  IntExpr outer = 0; // number of the iteration of the loops around
+  IntExpr outer = 0; // number of the iteration of all loops around
   int64_t outer_count = 1;
   for (const LoopOnPath& loop : find_hot_nest(kernel)) {
-    // Iterations before those that count ask for what the first of these asks for.
+    // Iterations before loop.first ask for what that one asks for.
     IntExpr number = max(floor_div(IntExpr::symbol(loop.symbol) - loop.first, loop.step), 0);
     int64_t count = outer_count * loop.count, each = (lines + count - 1) / count;
     if (each > kLinesAtOnce) {
@@ -46,7 +47,7 @@ std::optional<PrefetchSpread> spread_prefetches(Kernel& kernel, int64_t lines) {
       outer_count = count;
       continue;
     }
-    // Where there are more iterations than lines, the last ones ask for the same again.
+    // If there are more iterations than lines, the last ones ask for the same lines again.
     int64_t iterations = std::min(loop.count, (lines + outer_count - 1) / outer_count);
     IntExpr first = (outer * iterations + min(number, IntExpr(iterations - 1))) * each;
     return PrefetchSpread{loop.body, first, each, lines};

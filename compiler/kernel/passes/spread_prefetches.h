@@ -7,18 +7,19 @@
 
 namespace firn::kernel {
 
-// Where prefetches go, and which requests an iteration makes of those for the memory ahead.
+// The block that prefetches go into, and the requests that an iteration of it makes.
 struct PrefetchSpread {
   Block* body = nullptr;
-  IntExpr first;                     // request of an iteration
-  int64_t lines_each = 0, lines = 0; // by an iteration, and by all
+  IntExpr first;                     // number of an iteration's first request
+  int64_t lines_each = 0, lines = 0; // requested by one iteration, and by all
 };
 
-// A place from which the kernel asks for `lines` lines (64 bytes), a few at a time; nothing if its loops have
-// too few iterations.
+// A block in which the kernel can ask for `lines` lines (64 bytes), a few at a time; nothing if its loops
+// have too few iterations.
 std::optional<PrefetchSpread> spread_prefetches(Kernel& kernel, int64_t lines);
 
-// Has the kernel prefetch so into the second cache level, from where its new last parameter points.
+// Adds these prefetches to the kernel; they fetch from where its new last parameter points, into the second
+// cache level.
 void insert_prefetches(Kernel& kernel, const PrefetchSpread& spread);
 
 } // namespace firn::kernel
