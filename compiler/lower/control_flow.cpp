@@ -1,5 +1,5 @@
 // If and While become steps around the steps of their regions. Values that flow into or around them live in
-// one buffer each; a region's result is computed there where that is safe, and copied otherwise.
+// one buffer each; a region's result is computed in place if that is safe, and copied otherwise.
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
 
@@ -22,8 +22,8 @@ bool reads(const LoweringContext& context, const Instruction& instruction, Value
   return false;
 }
 
-// Whether the instruction makes a copy of the value at `root` in which it then writes: the copy is none where
-// both are one.
+// Whether the instruction writes into a copy of the value at `root`. If both share memory, it writes into the
+// value itself.
 bool updates(const LoweringContext& context, const Instruction& instruction, Value root) {
   if (!instruction.is(Opcode::DynamicUpdateSlice) && !instruction.is(Opcode::ScatterElements) &&
       !instruction.is(Opcode::ScatterND))
@@ -33,8 +33,9 @@ bool updates(const LoweringContext& context, const Instruction& instruction, Val
   return context.root_of(instruction.operand(0)) == std::pair{root, int64_t{0}};
 }
 
-// Whether the body's result i can be computed where the carried value i lies: no kernel reads the old value
-// at or after the instruction that makes the new one, but for that one if it updates it.
+// Whether the body's result i can be computed in the place of the carried value i: no kernel reads the old
+// value at or after the instruction that makes the new one, except for that instruction if it updates the
+// value.
 bool is_free_for_result(const LoweringContext& context, const Region& body, size_t i) {
   Value parameter = body.parameter(static_cast<int>(i));
   Value root = context.root_of(body.results()[i]).first;

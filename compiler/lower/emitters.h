@@ -28,7 +28,7 @@ void emit_dot(LoweringContext& context, const Instruction& instruction, const pl
 void emit_planar_convolution(LoweringContext& context, const Instruction& instruction,
                              const plan::KernelRoot& root, const plan::ContractionPlan& plan);
 
-// Of plain plans.
+// Emitters of instructions with plain plans.
 void emit_concatenate(LoweringContext& context, const Instruction& instruction);
 void emit_update_slice(LoweringContext& context, const Instruction& instruction);
 void emit_scatter_elements(LoweringContext& context, const Instruction& instruction);
@@ -44,15 +44,15 @@ Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusio
 // Gives the elements of a constant of strings their addresses.
 void emit_text_constant(LoweringContext& context, const Instruction& constant, BufferSlice place);
 
-// A composite of reductions along rows of its last dim as code in the kernel of another instruction, for
-// the rows [first, end). Before any scratch.
+// Emits a composite of reductions along rows of its last dim as code in the kernel of another instruction,
+// for the rows [first, end). Call it before any scratch is made.
 std::function<void(const IntExpr& first, const IntExpr& end)>
 bind_rows(KernelMaker& maker, const Instruction& composite, const plan::RowsPlan& plan);
 
 Result emit_if(LoweringContext& context, const Instruction& instruction);
 Result emit_while(LoweringContext& context, const Instruction& instruction);
 
-// Copies a value's elements to another place of the same type: results that are inputs, loop-carried
+// Copies a value's elements to another place of the same type: for results that are inputs, and loop-carried
 // values.
 void emit_copy(LoweringContext& context, Value from, BufferSlice to, const std::string& location);
 void emit_copy(LoweringContext& context, BufferSlice from, BufferSlice to, const Type& type,

@@ -1,4 +1,4 @@
-// Where values lie that have no memory of their own.
+// Finds places for values that have no memory of their own.
 #include "compiler/lower/placement.h"
 
 #include "compiler/plan/views.h"
@@ -74,8 +74,8 @@ void place_rolling_window(LoweringContext& context, Value value, Value parameter
 
 namespace {
 
-// Where in one common base the operands lie, if they lie there as the concatenation has them: then so does
-// the whole.
+// The common base of a concatenation's operands and the offset in it, if they lie there in the
+// concatenation's order: then the whole lies there too.
 std::optional<std::pair<Value, int64_t>> assembled_in(const LoweringContext& context,
                                                       const Instruction& concatenate) {
   size_t dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
@@ -96,12 +96,13 @@ std::optional<std::pair<Value, int64_t>> assembled_in(const LoweringContext& con
 
 void place_concatenations(LoweringContext& context, const Region& region) {
   const auto& list = region.instructions();
-  // Later concatenations first, so that an inner one lies inside an outer one before its own operands follow.
+  // Later concatenations go first, so that an inner one lies inside an outer one before its own operands
+  // follow.
   for (auto at = list.rbegin(); at != list.rend(); ++at) {
     const Instruction& instruction = **at;
     if (instruction.is(Opcode::Composite) && !context.has_kernel(instruction))
       place_concatenations(context, instruction.region());
-    // Parts of what varies have no fixed places.
+    // Parts have no fixed places if dims vary.
     if (!instruction.is(Opcode::Concatenate) || !plan::has_static_types(instruction)) continue;
     Value result = result_of(instruction);
     if (!context.is_placed(result))

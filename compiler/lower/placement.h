@@ -10,12 +10,12 @@ namespace firn::lower {
 // the physical order, contiguous slices and same-layout copies become views of their operand.
 void place_views(LoweringContext& context, const Region& region);
 // Makes `value` itself lie in `place`, if its elements are computed in the region `scope` into memory of
-// their own that nothing else has claimed. Tells whether it does; otherwise the caller copies.
+// their own that no other value has claimed. Tells whether it does; otherwise the caller copies.
 bool claim_place(LoweringContext& context, Value value, const Region& scope, BufferSlice place);
-// Prepares `value`, the next value of the state that `parameter` is, for being computed over it where it is a
-// rolling window: the last entries of the old one, then new ones. Before concatenations are placed.
+// Prepares `value`, the next value of the state `parameter`, to be computed over it if it is a rolling
+// window: the last entries of the old value, then new ones. Call it before concatenations are placed.
 void place_rolling_window(LoweringContext& context, Value value, Value parameter);
-// Lays operands of contiguous concatenations into the result. After results have been claimed.
+// Lays operands of contiguous concatenations into the result. Call it after results have been claimed.
 void place_concatenations(LoweringContext& context, const Region& region);
 
 } // namespace firn::lower

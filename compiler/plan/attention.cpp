@@ -13,9 +13,9 @@
 namespace firn::plan {
 namespace {
 
-constexpr int64_t kMinL1 = 4 << 10;        // bytes that a machine without caches has as near
-constexpr int64_t kRowsPerPacking = 64;    // rows that read a packed operand and so pay for its packing
-constexpr int64_t kRowsWithoutPacking = 3; // that packed keys would serve too few of
+constexpr int64_t kMinL1 = 4 << 10;        // nearest bytes of a machine without caches
+constexpr int64_t kRowsPerPacking = 64;    // rows that must read a packed operand to pay for its packing
+constexpr int64_t kRowsWithoutPacking = 3; // rows up to which packing the keys does not pay
 
 // Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
 bool is_scattered(const Attention& a, const TargetInfo& target) {
@@ -30,13 +30,14 @@ bool must_pack_values(const Attention& a) {
   return a.v_depth != IntExpr(1) && a.value_depth > 1;
 }
 
-// Whether queries and keys lie so that rows can be multiplied with keys as they are, a known number of them.
+// Whether queries and keys lie so that rows can be multiplied with keys as they are, and the number of keys
+// is known.
 bool can_read_keys(const Attention& a, int lanes) {
   return lanes > 1 && a.q_depth == IntExpr(1) && a.k_depth == IntExpr(1) && a.depth % lanes == 0 &&
          a.keys.is_constant();
 }
 
-// Outer indices with keys of their own.
+// The number of outer indices that have keys of their own.
 int64_t key_parts(const Attention& a) {
   int64_t parts = 1;
   for (size_t i = 0; i < a.score_dims.size(); ++i)
@@ -44,14 +45,14 @@ int64_t key_parts(const Attention& a) {
   return parts;
 }
 
-// Whether factors may be rounded to bf16 and it pays.
+// Whether factors may be rounded to bf16, and doing so pays.
 bool takes_bf16(const Attention& a, const Instruction& fusion, const TargetInfo& target) {
   return fusion.attributes().has("factors") && lacks_for_bf16(a, target).empty() &&
          is_profitable_in_bf16(a, target);
 }
 
-// Rows of tiles of rows that vary, at most `most`: a power of two leaves less of the numbers that people
-// have, and has less code, where its sums are enough to keep the pipes busy with room to spare.
+// The rows of a tile where their number varies, at most `max`. A power of two leaves a shorter rest of most
+// extents in use, and takes less code, if its sums keep the pipes busy with room to spare.
 int64_t varying_rows(int64_t max, int vectors, const TargetInfo& target) {
   auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(max)));
   return 2 * rows * vectors >= 3 * target.fma_latency * target.fma_pipes ? rows : max;
@@ -80,7 +81,8 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
     best = cost;
     plan.vectors = vectors, plan.rows = rows;
   }
-  // Products that are no FMAs need registers on their way to their sums, more for several steps at a time.
+  // Products that are no FMAs need a register each before they are added, and more if several steps are
+  // unrolled.
   plan.unroll = target.has_fma ? 4 : 1;
   int64_t group = static_cast<int64_t>(plan.vectors) * lanes;
   int64_t bytes = share_of(std::max(target.l1_bytes, kMinL1), cache_share::kScores);
@@ -90,7 +92,7 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   bool serves_few = all_rows * a.outer.upper_bound() <= kRowsWithoutPacking * key_parts(a);
   plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
   plan.packs_values = must_pack_values(a) || is_scattered(a, target);
-  // Without fused operations all but small scores lose their last bits.
+  // Without FMA all but small scores would lose their last bits.
   plan.fused_exponents = target.has_fma;
   plan.skips_hidden = !options.goals.optimize_size() &&
                       is_skipping_profitable(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
@@ -129,7 +131,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
 
 AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   AttentionTiling tiling{plan, target.register_lanes(32)};
-  // Each height is code of its own: as few as keep the pipes busy.
+  // Each height is code of its own, so there are only as many as keep the pipes busy.
   int max = 1, busy = target.fma_latency * target.fma_pipes;
   while (2 * max < plan.rows && max * plan.vectors < busy) max *= 2;
   for (int height = max; height > 1; height = std::max(1, height / 4)) tiling.rest_rows.push_back(height);

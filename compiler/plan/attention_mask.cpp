@@ -1,4 +1,4 @@
-// The reading of masks.
+// Reads constant masks.
 #include "compiler/plan/attention_mask.h"
 
 #include "compiler/graph/fusion.h"
@@ -9,14 +9,14 @@
 namespace firn::plan {
 namespace {
 
-constexpr double kMaxShown = 0.85; // of all keys: else the tests cost what they save
+constexpr double kMaxShown = 0.85; // share of all keys; if more are shown, the tests cost what they save
 
-// A mask as select has it: a constant, broadcast to the dims of the scores.
+// The constant mask of a select, broadcast to the dims of the scores.
 struct Mask {
   LiteralRef literal;
-  std::vector<int64_t> dims; // of the scores, one per dim of the literal
-  int rank = 0;              // of the scores
-  bool shows = true;         // what an element must be for the score to stay
+  std::vector<int64_t> dims; // dims of the scores, one per dim of the literal
+  int rank = 0;              // rank of the scores
+  bool shows = true;         // the element's value for which a score stays
 };
 
 LiteralRef constant_of(Value value, const Instruction& fusion) {
@@ -52,8 +52,8 @@ std::optional<Mask> find_mask(const Attention& attention, const Instruction& fus
   return std::nullopt;
 }
 
-// For every row, how many keys from the first on it takes to have all that the mask shows it in some head.
-// Empty if there is no constant mask.
+// For every row, the number of keys, from the first one on, that holds all keys that the mask shows it in any
+// head. Empty if there is no constant mask.
 std::vector<int64_t> shown_keys_of_rows(const Attention& attention, const Instruction& fusion) {
   auto mask = find_mask(attention, fusion);
   if (!mask || !attention.rows.is_constant() || !attention.keys.is_constant()) return {};
@@ -62,7 +62,7 @@ std::vector<int64_t> shown_keys_of_rows(const Attention& attention, const Instru
   const std::vector<int64_t>& extents = mask->literal->dims();
   for (int64_t i = 0; i < mask->literal->num_elements(); ++i) {
     if ((mask->literal->get_int(i) != 0) != mask->shows) continue;
-    int64_t row = -1, keys = attention.keys.value(), rest = i; // row -1: all of them
+    int64_t row = -1, keys = attention.keys.value(), rest = i; // row -1: all rows
     for (size_t d = extents.size(); d-- > 0; rest /= extents[d]) {
       if (extents[d] == 1) continue;
       if (mask->dims[d] == mask->rank - 1) keys = rest % extents[d] + 1;

@@ -1,4 +1,4 @@
-// Blocks of attention in bf16, and whether they pay.
+// Chooses the blocks of attention in bf16, and tells whether they pay.
 #include "compiler/plan/bf16_attention.h"
 
 #include "compiler/plan/cost_model.h"
@@ -10,11 +10,12 @@ namespace {
 
 using Facts = TileMatrixFacts;
 
-constexpr int kHighest = 2; // tile matrices of rows that read one of keys or values
+constexpr int kHighest = 2; // tile matrices of rows that share one load of keys or values
 constexpr MacInstruction kPairs{MacKind::Dot2, DType::BF16, DType::BF16, DType::F32},
     kMatrices{MacKind::TileMatrix, DType::BF16, DType::BF16, DType::F32};
-constexpr int kUnrollK = 8; // of pairs, in an iteration
-// Of a vector of keys or values that is narrowed and packed; of one of weights that is narrowed and loaded.
+constexpr int kUnrollK = 8; // pairs of steps per iteration
+// kPackCycles: to narrow and pack a vector of keys or values. kWeightCycles: to narrow and load a vector of
+// weights.
 constexpr double kPackCycles = 4, kWeightCycles = 2;
 constexpr int kKeyBytes = 4 + 2; // a score and a weight
 
@@ -25,12 +26,12 @@ int64_t whole_k_groups(int64_t k_extent) {
   return ceil_of(k_extent, Bf16Blocks::kSteps) * Bf16Blocks::kSteps;
 }
 
-// Tile matrices where there are any: beside them, pairs are slower than f32.
+// Chooses tile matrices if the CPU has them: there, pairs are slower than f32.
 MacInstruction product_of(const TargetInfo& target) {
   return in_tile_matrices(kPairs, target, /*strict=*/false).value_or(kPairs);
 }
 
-// Outer indices of matrices that differ.
+// The number of outer indices whose matrices differ.
 double parts_of(const std::vector<IntExpr>& dims, const std::vector<IntExpr>& strides) {
   double parts = 1;
   for (size_t i = 0; i < dims.size(); ++i)
@@ -38,13 +39,13 @@ double parts_of(const std::vector<IntExpr>& dims, const std::vector<IntExpr>& st
   return parts;
 }
 
-// Cycles of an attention on a CPU.
+// Estimates the cycles of an attention on a CPU.
 class Cycles {
 public:
   Cycles(const Attention& a, const TargetInfo& target)
       : a_(a), target_(target), lanes_(target.register_lanes(32)) {}
 
-  // Of f32, keys read where they lie.
+  // Cycles in f32, with keys read where they lie.
   double in_f32() const {
     double products = static_cast<double>(a_.rows.value()) * static_cast<double>(a_.keys.value()) *
                       static_cast<double>(a_.depth + a_.value_depth);
@@ -85,8 +86,8 @@ private:
                        (rest > 0 ? pair_cycles(plan.rows, static_cast<int>(rest)) : 0);
     return iteration * static_cast<double>(ceil_of(k_extent, kPairs.k_group()));
   }
-  // Of a pair of steps. Products take no operand from memory: loads are instructions of their own, whose time
-  // hides little behind that of products (Zen 4).
+  // Cycles of a pair of steps. Products take no operand from memory: loads are instructions of their own,
+  // whose time hides little behind that of products (Zen 4).
   double pair_cycles(int rows, int vectors) const {
     double products = rows * vectors * facts_of(kPairs, target_).instructions / target_.fma_pipes;
     return std::max(products + (rows + vectors) / target_.loads_per_cycle,
@@ -98,7 +99,7 @@ private:
   int lanes_;
 };
 
-// Whether sums, a vector of each column and a pair fit the registers.
+// Whether the registers hold the sums, a vector of each column, and a pair.
 bool has_registers(int rows, int vectors, const TargetInfo& target) {
   return rows * vectors + vectors + 1 <= target.vector_registers;
 }

@@ -9,20 +9,20 @@
 
 namespace firn::plan {
 
-// What follows from a plan.
+// The blocks that follow from a plan.
 struct Bf16Blocks {
-  static constexpr int kSteps = TileMatrixFacts::kRowBytes / 2; // whose multiples packed operands hold
+  static constexpr int kSteps = TileMatrixFacts::kRowBytes / 2; // packed operands hold multiples of it
 
-  int high = 1, tile_rows = 1;    // tiles of a block, and rows of each: the last may have some to spare
-  int64_t blocks = 1;             // of all rows; the last begins earlier where it would reach too far
-  int64_t depth_k = 0, key_k = 0; // of both dots, as packed
+  int high = 1, tile_rows = 1;    // tiles of a block, and rows of each: the last may have unused rows
+  int64_t blocks = 1;             // blocks of all rows; the last begins earlier if it would reach too far
+  int64_t depth_k = 0, key_k = 0; // steps of both dots, as packed
   bool operator==(const Bf16Blocks&) const = default;
 };
 Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& attention);
 
-// Why the CPU does not compute an attention so; empty: it does.
+// Why the CPU does not compute an attention in bf16; empty: it does.
 std::string lacks_for_bf16(const Attention& attention, const TargetInfo& target);
-// The blocks of least cycles.
+// Chooses the blocks of least cycles.
 AttentionPlan choose_bf16(const Attention& attention, const TargetInfo& target);
 // Whether they take less time than the products of f32 would.
 bool is_profitable_in_bf16(const Attention& attention, const TargetInfo& target);

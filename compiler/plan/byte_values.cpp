@@ -41,7 +41,7 @@ bool lies_within(Value value, ByteBounds bounds) {
   case Opcode::Clamp: return lies(maker.operand(0)) && lies(maker.operand(2));
   case Opcode::Fusion: return lies(maker.region().results()[static_cast<size_t>(value.index)]);
   case Opcode::ReduceWindow: return simple_reducer(maker) == Opcode::Maximum && all_operands();
-  // To others numbers round, or wrap.
+  // Conversions to other types round or wrap.
   case Opcode::Convert: return (bit_width(value.dtype()) >= 16 || is_byte(value.dtype())) && all_operands();
   case Opcode::Gather:
   case Opcode::Reverse: return lies(maker.operand(0));

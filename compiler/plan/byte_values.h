@@ -1,4 +1,4 @@
-// Values of wider types that are those of bytes.
+// Values of wider types whose elements fit bytes.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -13,14 +13,14 @@ inline bool is_byte(Value value) {
   return value.type().is_tensor() && is_byte(value.dtype());
 }
 
-// The least and the largest number of some type.
+// The least and the largest value of a type.
 struct ByteBounds {
-  int low = -128, high = 255; // of any byte
+  int low = -128, high = 255; // bounds of any byte, signed or not
 };
 ByteBounds bounds_of(DType byte);
 
-// Whether every element lies between the bounds, for what makes them converts such numbers, keeps them there,
-// or moves what is.
+// Whether every element lies between the bounds: the instructions that make the value convert, clamp or move
+// such numbers.
 bool lies_within(Value value, ByteBounds bounds = {});
 
 } // namespace firn::plan

@@ -1,4 +1,4 @@
-// What strips save: maps that do not leave the second cache level; and what they cost.
+// The cost of strips, and their gain: maps that do not leave the second cache level.
 #include "compiler/plan/chain_strips.h"
 
 #include "compiler/plan/cost_model.h"
@@ -10,8 +10,8 @@ namespace firn::plan {
 namespace {
 
 constexpr int64_t kMinLine = 6;      // pixels; shorter lines do not fill register tiles
-constexpr double kLostAlone = 0.1;   // of a chain's cycles: what one thread may lose for the sake of several
-constexpr int64_t kGroupVectors = 3; // of channels that are expanded at a time, about
+constexpr double kLostAlone = 0.1;   // share of a chain's cycles that one thread may lose to let several gain
+constexpr int64_t kGroupVectors = 3; // vectors of channels that are expanded at a time, about
 
 class StripCosts {
 public:
@@ -30,7 +30,7 @@ public:
     double total = cycles_of(chain), best_alone = 0;
     struct Found {
       ChainStrips strips;
-      double alone; // what they gain on one thread
+      double alone; // gain on one thread
     };
     std::vector<Found> found;
     for (int64_t strips = chain.project.convolution ? 2 : 1; strips <= out.dim(2); ++strips) {
@@ -49,7 +49,7 @@ public:
       best_alone = std::max(best_alone, gain);
       found.push_back({{rows, gain - waiting(chain, total - gain, strips)}, gain});
     }
-    // One thread alone loses little.
+    // A choice for several threads must lose little on one thread alone.
     for (const auto& [strips, alone] : found)
       if (strips.gain > best.gain && best_alone - alone <= kLostAlone * total) best = strips;
     return best;
@@ -63,7 +63,8 @@ private:
     return sum;
   }
 
-  // What threads wait for the one with most strips; without a projection, groups of channels are items too.
+  // Cycles that threads wait for the one with most strips. Without a projection, groups of channels are items
+  // too.
   double waiting(const ChainMembers& chain, double cycles, int64_t strips) const {
     const Type& map = *chain.depthwise.result;
     int64_t channels = kGroupVectors * map.layout.blocks[0].size;
@@ -73,13 +74,13 @@ private:
 
   static double bytes(const Type& type) { return static_cast<double>(type.physical_byte_size()); }
 
-  // A map is written and read: from beyond the second level if it takes much of that.
+  // A map is written and read: beyond the second level if it takes much of that level.
   double saved_traffic(const Type& map) const {
     if (bytes(map) <= cache_share::kHandedOn * static_cast<double>(target_.l2_bytes)) return 0;
     return 2 * bytes(map) * (1 / target_.l3_bytes_per_cycle - 1 / target_.l2_bytes_per_cycle);
   }
 
-  // Of a group of the map's channels, `lines` high.
+  // Bytes of a group of the map's channels, `rows` lines high.
   static double group_bytes(const Type& map, int64_t rows) {
     int64_t block = map.layout.blocks[0].size, channels = std::min(map.dim(1), kGroupVectors * block);
     return static_cast<double>(channels * rows * map.dim(3)) * bit_width(map.dtype) / 8;
@@ -100,7 +101,7 @@ private:
     return sum;
   }
 
-  // The share of a register tile's work that is lost where each line is tiled for itself.
+  // The share of a register tile's work that is lost if each line is tiled for itself.
   static double waste(int64_t pixels) {
     double min = 1;
     for (int64_t tile = 6; tile <= 14; ++tile) {

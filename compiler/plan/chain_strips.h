@@ -1,5 +1,5 @@
-// Whether chains of convolutions around a depthwise one gain by strips of lines, and of how many: what
-// form-depthwise-chains asks before there are plans.
+// Decides whether chains of convolutions around a depthwise one gain by strips of lines, and how high these
+// are: form-depthwise-chains asks before there are plans.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -8,21 +8,21 @@
 namespace firn::plan {
 
 enum class ChainRole : uint8_t { None, Depthwise, Pointwise, Strided };
-// What a convolution of static shape may be in a chain.
+// The role that a convolution of static shape may have in a chain.
 ChainRole chain_role(const Instruction& convolution);
 
 struct ChainMember {
   const Instruction* convolution = nullptr; // null: there is no such member
-  const Type* result = nullptr;             // of what is fused behind it
+  const Type* result = nullptr;             // the result of the member's epilogue
 };
 struct ChainMembers {
   ChainMember expand, depthwise, project;
 };
 struct ChainStrips {
-  int64_t rows = 0; // of the depthwise result per strip
-  double gain = 0;  // cycles; 0: strips are no good
+  int64_t rows = 0; // rows of the depthwise result per strip
+  double gain = 0;  // cycles; 0: strips do not pay
 };
-// Of threads, the cycles of the one with most to do count, times their number.
+// The cost on several threads is that of the one with most to do, times the number of threads.
 ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target, int threads);
 
 } // namespace firn::plan

@@ -1,4 +1,4 @@
-// Where tile matrices find rows, and whether they pay.
+// Whether tile matrices can read their rows, and whether they pay.
 #include "compiler/plan/choose_matrices.h"
 
 #include "compiler/plan/cost_model.h"
@@ -15,14 +15,14 @@ double cycles_of(ContractionShape shape, const MacInstruction& mac, const Target
   return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
 }
 
-// Neighbouring channels of the image.
+// How many neighbouring channels of the image lie side by side.
 int run_of(const ConvolutionGeometry& g) {
   constexpr int kAll = 64;
   bool is_last = !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
   return g.in_block > 0 ? g.in_block : is_last ? kAll : 1;
 }
 
-// By a copy of the image, which takes `run` neighbouring channels at a time.
+// Cycles with a copy of the image, which takes `run` neighbouring channels at a time.
 double copied_cycles(const ConvolutionGeometry& g, FeatureMapCopy copy, const MacInstruction& mac, int run,
                      const TargetInfo& target) {
   constexpr double kRunCycles = 2, kElementCycles = 1.5;
@@ -31,8 +31,8 @@ double copied_cycles(const ConvolutionGeometry& g, FeatureMapCopy copy, const Ma
   return elements * (run > 1 ? kRunCycles / run : kElementCycles) + cycles_of(copied.shape, mac, target);
 }
 
-// Windows of several positions are copied as many times: where that leaves the second cache level the
-// products wait for it. One position's are rows.
+// Windows of several positions copy an element several times: once the copy leaves the second cache level,
+// the products wait for it. A window of one position needs no such copy: its positions are rows.
 bool may_pay(const ConvolutionGeometry& g, FeatureMapCopy copy, const TargetInfo& target) {
   if (copy != FeatureMapCopy::Windows) return true;
   return g.filter_size > 1 && static_cast<int64_t>(g.over(copy).input.byte_size()) <=
@@ -41,7 +41,7 @@ bool may_pay(const ConvolutionGeometry& g, FeatureMapCopy copy, const TargetInfo
 
 } // namespace
 
-// Rows of tiles are rows of the operand.
+// Rows of tiles must be rows of the operand.
 std::string lacks_for_matrices(const DotGeometry& g) {
   bool is_static = g.row.stride.is_constant();
   for (const DotGeometry::Contract& axis : g.contract) is_static &= axis.row_stride.is_constant();
@@ -51,7 +51,7 @@ std::string lacks_for_matrices(const DotGeometry& g) {
   return g.shape.k_tail > 0 ? "tile matrices want whole groups of k" : "";
 }
 
-// In blocks, what lies behind the last channel meets zeros of the filters and may be anything but a NaN.
+// Elements behind the last channel of a block meet zeros of the filters, so they may be anything but a NaN.
 std::string lacks_for_matrices(const ConvolutionGeometry& g) {
   int group = g.shape.mac.k_group();
   bool is_blocked = g.in_block > 0 && g.in_block % group == 0;
@@ -117,7 +117,7 @@ bool is_profitable_in_bf16(const Instruction& contraction, int weights, const Ta
   auto f32 = ConvolutionGeometry::of(contraction, result, wide, /*by_rows=*/false, /*whole_rows=*/false),
        bf16 = ConvolutionGeometry::of(contraction, result, narrow, /*by_rows=*/false, /*whole_rows=*/false);
   if (!f32 || !bf16 || !lacks_for_copy(*bf16, FeatureMapCopy::Rows).empty()) return false;
-  // In blocks, as images of many convolutions are once their layouts are chosen, but for the first ones.
+  // Images of most convolutions lie in blocks once their layouts are chosen; the first ones do not.
   double copied =
       copied_cycles(*bf16, FeatureMapCopy::Rows, *mac, has_few ? 1 : target.channel_block(), target);
   return copied < choose_tiling(f32->shape, target).cycles;

@@ -10,17 +10,17 @@ namespace firn::plan {
 namespace {
 
 constexpr double kMaxErrorRatio = 4;
-// Of the network's predicted time, what filters of as many bytes as the model's weights have to win at least,
-// and what all of them have to.
+// Share of the network's predicted time that filters with as many bytes as the model's weights must win at
+// least, and that all transformed filters together must win.
 constexpr double kMinShare = 0.02;
-// Bytes that filters may add, for each of the model's weights.
+// Bytes that filters may add, per byte of the model's weights.
 constexpr int64_t kMaxBytes = 1;
 
 // One size of the transform for one convolution.
 struct Size {
   WinogradGeometry plan;
-  double won = 0;    // cycles, beside the direct convolution
-  int64_t added = 0; // bytes, beside the model's own filters
+  double won = 0;    // cycles, relative to the direct convolution
+  int64_t added = 0; // bytes, beyond the model's own filters
   std::optional<double> error;
   bool is_faster() const { return won > 0; }
   bool is_inaccurate() const { return error && *error > kMaxErrorRatio; }
@@ -28,7 +28,7 @@ struct Size {
 
 struct Convolution {
   LiteralRef filter;
-  bool is_asked = false;   // whatever its bytes
+  bool is_asked = false;   // chosen whatever its bytes
   std::vector<Size> sizes; // fastest first
   int taken = -1;
 };
@@ -79,7 +79,7 @@ private:
     return !size.is_inaccurate();
   }
 
-  // More cycles won for more bytes: from one size of a convolution to the next larger one.
+  // A step from one size of a convolution to the next larger one: more cycles won for more bytes.
   struct Step {
     Convolution* convolution;
     int size;
@@ -88,8 +88,8 @@ private:
     double rate() const { return won / static_cast<double>(std::max<int64_t>(1, added)); }
   };
 
-  // Steps between the sizes of a convolution that no others beat, in the order of their bytes: each at a
-  // lower rate than those before.
+  // Steps between those sizes of a convolution that no other size beats, by rising bytes: each wins fewer
+  // cycles per byte than the steps before.
   static std::vector<Step> steps_of(Convolution& convolution) {
     std::vector<int> order;
     for (size_t i = 0; i < convolution.sizes.size(); ++i)
@@ -113,7 +113,7 @@ private:
     return steps;
   }
 
-  // Of those that nobody asked for.
+  // Chooses sizes for the convolutions that nobody asked for.
   void take_best() {
     std::vector<Step> steps;
     for (Convolution& convolution : convolutions_) {
@@ -141,7 +141,7 @@ private:
       if (!convolution.is_asked) convolution.taken = -1;
   }
 
-  // Whether any of what was taken is, so that there is more to choose.
+  // Whether any size taken is inaccurate, so that there is more to choose.
   bool reject_inaccurate() {
     bool rejected = false;
     for (Convolution& convolution : convolutions_)

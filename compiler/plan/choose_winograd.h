@@ -24,20 +24,20 @@ namespace firn::plan {
 // A convolution to which the algorithm applies.
 struct WinogradCandidate {
   LiteralRef filter;
-  std::vector<WinogradGeometry> plans; // of all sizes, fastest first
-  double direct_cycles = 0;            // of the direct convolution, its filters streamed
+  std::vector<WinogradGeometry> plans; // all sizes, fastest first
+  double direct_cycles = 0;            // the direct convolution's cycles, its filters streamed
   bool is_asked = false;               // takes the fastest size
 };
 
 struct WinogradChoice {
   std::optional<WinogradGeometry> plan;           // none: the convolution is computed directly
-  LiteralRef filter;                              // of the candidate; its values are not used yet
-  int64_t added_bytes = 0;                        // of the plan's filters, beside the model's own
+  LiteralRef filter;                              // the candidate's; its values are not used yet
+  int64_t added_bytes = 0;                        // bytes of the plan's filters, beyond the model's own
   bool left_out = false;                          // the algorithm is faster, but not worth its bytes
   std::vector<Explanation::Candidate> considered; // fastest first, the direct convolution apart
 };
 
-// The choice for each candidate. `network_cycles`: of one run, all convolutions direct.
+// The choice for each candidate. `network_cycles`: cycles of one run with all convolutions direct.
 std::vector<WinogradChoice> choose_winograd(std::vector<WinogradCandidate> candidates, double network_cycles,
                                             int64_t model_weight_bytes);
 

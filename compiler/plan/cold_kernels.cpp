@@ -1,5 +1,5 @@
-// Which instructions are cold. CPUs share only those whose kernels read and write what the graph says, and
-// nothing that kernels of other instructions hand them: plans of two CPUs may differ in that.
+// Finds cold instructions. CPUs share only those whose kernels read and write what the graph says and hand
+// nothing else to kernels of other instructions: plans of two CPUs may differ in that.
 #include "compiler/plan/cold_kernels.h"
 
 #include "compiler/plan/cost_model.h"
@@ -11,11 +11,11 @@
 namespace firn::plan {
 namespace {
 
-// Of the network's time: of one instruction, and of all cold ones.
+// Shares of the network's time, of one instruction and of all cold ones.
 constexpr double kColdShare = 0.002, kAllColdShare = 0.02;
-// The same where code is for this CPU still, but shorter.
+// Shares of the network's time below which a kernel is for this CPU still, but shorter code.
 constexpr double kShortShare = 0.0005, kAllShortShare = 0.005;
-// Of functions of elements that no instruction computes, in operations.
+// Operations that an elementwise function takes if no instruction computes it.
 constexpr double kCostlyFunction = 16;
 
 bool is_costly(const Instruction& instruction) {
@@ -56,7 +56,7 @@ bool hands_rows_on(const Instruction& instruction, const KernelPlans& plans) {
 
 struct Candidate {
   const Instruction* instruction;
-  double share; // of the time of the CPU where that is largest
+  double share; // share of the time on the CPU where that share is largest
 };
 
 double cycles(const Instruction& instruction, const TargetInfo& target, const KernelPlans& plans) {
@@ -69,7 +69,7 @@ bool is_computed(const Instruction& instruction) {
   return !is_given && instruction.has_uses() && !is_view(instruction);
 }
 
-// Without what costly functions may take.
+// The network's cycles without the extra time of costly functions, so that shares are not underestimated.
 double network_cycles(const Region& body, const TargetInfo& target, const KernelPlans& plans) {
   double sum = 0;
   for (const auto& instruction : body.instructions())
@@ -77,7 +77,7 @@ double network_cycles(const Region& body, const TargetInfo& target, const Kernel
   return std::max(sum, 1.0);
 }
 
-// Those that take the least, each of them and all together within a share of the time.
+// The candidates that take the least, each of them and all together within a share of the time.
 std::vector<const Instruction*> coldest(std::vector<Candidate> candidates, double share, double all_share) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.share < b.share; });
@@ -97,7 +97,7 @@ public:
       : body_(function.body()), cpus_(cpus), plans_(plans) {}
 
   std::vector<const Instruction*> cold() const {
-    double shortest = INFINITY; // of the code of one CPU, the fastest
+    double shortest = INFINITY; // cycles of the fastest CPU's code
     for (const NamedTarget& cpu : cpus_)
       shortest = std::min(shortest, network_cycles(body_, cpu.target, plans_[0]));
     std::vector<Candidate> candidates;

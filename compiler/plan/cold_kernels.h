@@ -1,5 +1,5 @@
-// Instructions that take so little time that code for their speed is not worth its bytes; and of an object
-// for several CPUs, those for which the code of the least able CPU serves all of them.
+// Instructions that take so little time that code for their speed is not worth its bytes. In an object for
+// several CPUs, the code of the least able CPU serves all of them for such instructions.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"

@@ -1,4 +1,4 @@
-// The forms of composites' bodies.
+// Recognizes the forms of composites' bodies.
 #include "compiler/plan/composites.h"
 
 #include "compiler/graph/blocked_dot.h"
@@ -12,7 +12,7 @@ namespace firn::plan {
 namespace {
 
 constexpr std::string_view kRows[] = {"softmax", "log_softmax", "layer_norm", "rms_norm"};
-constexpr int64_t kMaxMapRows = 64; // of an image that a line of a resampled one is made of: straight code
+constexpr int64_t kMaxMapRows = 64; // rows of an image that form one resampled line: they are straight code
 
 constexpr std::string_view kRecurrent[] = {"lstm", "gru", "rnn"};
 
@@ -21,7 +21,7 @@ template <class Names> bool is_one_of(const Instruction& instruction, const Name
                      [&](std::string_view name) { return is_composite(instruction, name); });
 }
 
-// Adds a reduction of the body; false if it is of other dims, or of several values.
+// Adds a reduction of the body; false if it reduces other dims, or several values.
 bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
   std::vector<int64_t> dims = reduce.attributes().ints("dims");
   std::sort(dims.begin(), dims.end());
@@ -32,7 +32,8 @@ bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
   return true;
 }
 
-// Whether register tiles cover a blocked dot: its blocks are whole words, and of bytes whole products.
+// Whether register tiles cover a blocked dot: its blocks are whole words, and blocks of bytes are whole
+// products.
 bool has_tiles(const Instruction& instruction) {
   if (!is_blocked_dot(instruction) || instruction.type().at_bound().num_elements() == 0) return false;
   const Type& integers = instruction.operand(1).type();

@@ -1,4 +1,4 @@
-// Which algorithm computes a dot or convolution, and with which tiles and loops.
+// Chooses the algorithm of a dot or convolution, its tiles and its loops.
 #include "compiler/plan/contraction_plan.h"
 
 #include "compiler/plan/byte_values.h"
@@ -16,8 +16,8 @@ using Algorithm = ContractionPlan::Algorithm;
 // Vector operations that an epilogue runs while it stores one vector.
 constexpr int kFreeOperations = 2;
 
-// Sums that start from a bias rather than zeros take registers before their first step, and in a short
-// epilogue the addition costs nothing, as the stores set its pace.
+// Sums that start from a bias rather than zeros take registers before their first step. In a short epilogue
+// the addition costs nothing, as the stores set its pace.
 bool starts_from_bias(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return false;
   int operations = 0;
@@ -29,13 +29,13 @@ bool starts_from_bias(const Instruction& instruction) {
   return operations > kFreeOperations;
 }
 
-// Whether four bits have all of a constant's bytes, which are signed.
+// Whether all bytes of a constant, which are signed, fit four bits.
 bool fit_four_bits(Value constant) {
   return is_packable_constant(constant) && constant.dtype() == DType::I8 && lies_within(constant, {-8, 7});
 }
 
-// Whether a few steps of a long line on, the scalar of a row is that of the row before it. Out of straight
-// code of several steps the compiler would keep it in a register for that, at the price of sums spilled.
+// Whether the scalar of a row, a few steps of a long line further on, is that of the row before it. In
+// straight code of several steps the compiler would keep it in a register for that, and spill sums.
 bool shares_scalars(const ConvolutionGeometry& g) {
   constexpr int64_t kFewSteps = 4;
   const PaddedRow* line = g.padded_row ? &*g.padded_row : nullptr;
@@ -46,7 +46,7 @@ bool shares_scalars(const ConvolutionGeometry& g) {
          k_extent / w.dilation < kFewSteps;
 }
 
-// A completed plan's tiling: what the plan says, and what follows from it.
+// The tiling of a completed plan: the plan's own numbers, and those that follow from them.
 void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetInfo& target,
                 bool chooses) {
   if (chooses) {
@@ -95,7 +95,7 @@ public:
     if (chooses_mac) {
       auto mac = choose_mac(*root_.op, target_, context_.options.goals.strict_math());
       if (!mac) return "register tiles do not sum such products";
-      // Steps are packed as the form has them.
+      // The k group has to be that of the packed form.
       bool is_other = form() && form()->mac.k_group() != mac->k_group();
       plan.mac = is_other ? form()->mac : *mac;
     }
@@ -112,7 +112,7 @@ private:
     return context_.packed_as ? std::get_if<ContractionPlan>(context_.packed_as) : nullptr;
   }
 
-  // Tile matrices keep their sums, which reach the epilogue by way of memory.
+  // Tile matrices keep their sums in tile registers, which reach the epilogue by way of memory.
   static std::string complete_accumulators(ContractionPlan& plan) {
     bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
     if (is_matrix) plan.rolled_epilogue = true, plan.bias_in_accumulators = false;
@@ -123,13 +123,13 @@ private:
     return "";
   }
 
-  // The product in tile matrices, if it is the cost model's to choose.
+  // The product in tile matrices, if the cost model may choose it.
   std::optional<MacInstruction> possible_matrices(const ContractionPlan& plan) const {
     if (!may_be_matrices_ || plan.unpacked) return std::nullopt;
     return in_tile_matrices(plan.mac, target_, context_.options.goals.strict_math());
   }
 
-  // Tile matrices in place of vectors where they take less time.
+  // Takes tile matrices in place of vectors if they take less time.
   void prefer_matrices(ContractionPlan& plan, DotGeometry& g) const {
     auto mac = possible_matrices(plan);
     if (!mac) return;
@@ -148,7 +148,7 @@ private:
     plan.feature_map_copy = choice.copy;
   }
 
-  // What all members of a chain share was decided with it.
+  // Takes the tile that all members of a chain share, as it was decided for the chain.
   void take_chain_tile(ContractionPlan& plan, ConvolutionGeometry& g) const {
     std::optional<MacInstruction> mac = possible_matrices(plan);
     if (plan.mac.kind == MacKind::TileMatrix) mac = plan.mac;
@@ -162,7 +162,7 @@ private:
            tile.vectors == context_.chain_tile->vectors;
   }
 
-  // Why a plan's product cannot be had here.
+  // Why a plan's tile matrices cannot be used here; empty: they can.
   std::string check_matrices(const ContractionPlan& plan, const ContractionShape& shape,
                              const std::string& lacks) const {
     if (plan.mac.kind != MacKind::TileMatrix) return "";
@@ -190,7 +190,7 @@ private:
     shape.whole_panels = form()->tiling.tile.whole_panels;
   }
 
-  // Of columns that lie in panels already.
+  // Columns that lie in panels already fix the panel of the shape.
   void take_panels(DotGeometry& g) const {
     if (g.panel_columns == 0) return;
     g.shape.panel = static_cast<int>(g.panel_columns / target_.lanes(g.shape.element_bits));
@@ -248,7 +248,7 @@ private:
     return check_blocks(plan.tiling, *g);
   }
 
-  // Which operand has the columns, and whether they are read where they lie.
+  // Chooses the operand that has the columns, and whether they are read where they lie.
   std::string choose_columns(ContractionPlan& plan, bool chooses, std::optional<DotGeometry>& g) const {
     bool lhs_constant = is_packable_constant(root_.operands[0]),
          rhs_constant = is_packable_constant(root_.operands[1]);
@@ -260,7 +260,7 @@ private:
     };
     g = geometry();
     auto is_reachable = [&] { return g && (can_stay(*g, target_) || g->has_static_columns()); };
-    bool columns_vary = g && !g->column.extent.is_constant(); // those of the other side may not
+    bool columns_vary = g && !g->column.extent.is_constant(); // the other operand's columns may not vary
     if (chooses && !in_blocks && (!is_reachable() || columns_vary)) {
       auto first = g;
       bool was_reachable = is_reachable();
@@ -279,7 +279,7 @@ private:
     return "";
   }
 
-  // In how many bits constant columns lie, and where they become what products take.
+  // Chooses how many bits constant columns are packed in, and whether they are widened before the products.
   std::string choose_bits(ContractionPlan& plan, bool chooses, DotGeometry& g) const {
     Value columns = root_.operands[plan.swap_operands ? 0 : 1];
     if (std::string wrong = choose_four_bits(plan, chooses, columns, g.shape); !wrong.empty()) return wrong;
@@ -299,7 +299,7 @@ private:
     return "";
   }
 
-  // Tile matrices read their operands from memory.
+  // Tile matrices read their operands from memory, so they need columns of four bits widened.
   std::string finish_bits(ContractionPlan& plan, bool chooses) const {
     bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
     if (chooses && plan.four_bits && is_matrix) plan.widened = true;
@@ -314,18 +314,18 @@ private:
     return mac.kind == MacKind::Fma && mac.lhs == DType::F32 && mac.rhs != DType::F32 &&
            mac.accumulator == DType::F32;
   }
-  int64_t blocks() const { return root_.operands[1].dim(1); } // of a blocked dot
+  int64_t blocks() const { return root_.operands[1].dim(1); } // blocks of a blocked dot
   void take_whole_blocks(Tiling& tiling) const {
     while (blocks() % tiling.split_k != 0) ++tiling.split_k;
   }
 
-  // Of more rows than a tile has, every tile would widen them again. A form that is cut into parts is
-  // followed as it is.
+  // If there are more rows than a tile has, every tile would widen the columns again. A packed form that is
+  // cut into parts is followed as it is.
   bool is_profitable_widened(const DotGeometry& g) const {
     if (form() && form()->widened && !form()->four_bits) return true;
     return has_more_rows(g.shape, choose_tiling(g.widened().shape, target_).tile.rows);
   }
-  // Whether more rows pass the same columns.
+  // Whether several tiles of rows pass the same columns.
   static bool has_more_rows(const ContractionShape& shape, int64_t rows) {
     int64_t passes = shape.m;
     for (size_t i = static_cast<size_t>(shape.vector_outer_dims); i < shape.outer.size(); ++i)
@@ -333,7 +333,7 @@ private:
     return passes > rows;
   }
 
-  // The wider side goes into lanes; a constant side is packed for nothing at run time.
+  // The wider side goes into lanes; packing a constant side costs nothing at run time.
   bool prefers_swapped_operands(bool lhs_constant, bool rhs_constant) const {
     auto free_elements = [&](int operand, const char* batch, const char* contract) {
       Type type = root_.op->operand(operand).type().at_bound();
@@ -345,28 +345,28 @@ private:
     };
     int64_t lhs_free = free_elements(0, "lhs_batch", "lhs_contract"),
             rhs_free = free_elements(1, "rhs_batch", "rhs_contract");
-    // Columns do not vary.
+    // Columns must not vary.
     bool lhs_varies = !root_.op->operand(0).type().is_static(),
          rhs_varies = !root_.op->operand(1).type().is_static();
     if (lhs_varies != rhs_varies) return rhs_varies;
     return rhs_free < target_.lanes(32) && lhs_free > rhs_free && (lhs_constant || !rhs_constant);
   }
 
-  // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than code
-  // can.
+  // In a single pass over weights that stay in a cache between runs, the hardware fetches ahead better than
+  // code can.
   void set_streams(Tiling& tiling, const DotGeometry& g, bool packed_weights) const {
     bool passes_once = g.shape.m <= tiling.tile.rows;
     bool left_to_hardware =
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
-    // Where one stream is known to come as fast as memory brings it, requests cost what widening needs.
+    // If one stream alone reaches the memory's bandwidth, requests would take slots that widening needs.
     bool widens = g.shape.mac.kind == MacKind::Fma && g.shape.mac.lhs != g.shape.mac.rhs;
     left_to_hardware |=
         passes_once && (tiling.tile.column_streams > 1 || (widens && target_.memory_streams == 1));
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
   }
 
-  // A table of all values that a step of a word may have takes a shift and a look-up for each, in place of
-  // two shifts and a conversion.
+  // A table of all values that a step of a word may have takes a shift and a look-up for each step, in place
+  // of two shifts and a conversion.
   bool looks_up_words(const DotGeometry& g) const {
     return g.word_k == 8 && target_.has_word_tables && target_.vector_parts == 1 &&
            g.shape.mac.kind == MacKind::Fma;
@@ -406,7 +406,7 @@ private:
     bool is_copied = plan.feature_map_copy != FeatureMapCopy::None;
     if (is_copied && is_matrix == (plan.feature_map_copy == FeatureMapCopy::PaddedRows))
       return "tile matrices read rows or windows of a copy of the feature map, and registers its padded rows";
-    // Left to us, a copy is for images that have no rows.
+    // Unless the plan says so, an image is copied only if it has no rows.
     if (is_matrix && chooses && !is_copied && !lacks_for_matrices(*g).empty()) {
       plan.feature_map_copy = FeatureMapCopy::Rows;
       is_copied = true;
@@ -420,7 +420,8 @@ private:
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
     if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
-    // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
+    // Filters pass once per run: those of later groups come from memory or a far cache unless they are
+    // requested early.
     plan.tiling.streams_vectors =
         g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_rows;
     plan.tiling.streams_scalars =
@@ -455,7 +456,7 @@ private:
   const KernelRoot& root_;
   const ContractionContext& context_;
   const TargetInfo& target_;
-  bool may_be_matrices_ = false; // the product is the cost model's to choose
+  bool may_be_matrices_ = false; // the cost model chooses the product
 };
 
 } // namespace
@@ -473,7 +474,7 @@ ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& 
 
 std::optional<ConvolutionGeometry> ComputedConvolution::geometry(const MacInstruction& mac,
                                                                  bool by_rows) const {
-  // Phases are stored row by row.
+  // Phases are stored row by row, so rows have to be whole.
   return ConvolutionGeometry::of(*convolution, result, mac, by_rows, polyphase != nullptr);
 }
 

@@ -16,9 +16,9 @@ struct ComputedConvolution {
   std::shared_ptr<const PolyphaseConvolution> polyphase; // null: the root's own
   const Instruction* convolution = nullptr;
   Value filter;
-  Type result; // as laid out
+  Type result; // the result's type as laid out
 
-  // `result`: of the instruction around it.
+  // `result`: the type of the surrounding fusion's result.
   static ComputedConvolution of(const KernelRoot& root, const Type& result, int lanes);
   std::optional<ConvolutionGeometry> geometry(const MacInstruction& mac, bool by_rows) const;
 };
@@ -29,7 +29,7 @@ struct ContractionContext {
   bool by_rows = false; // in a depthwise chain, which has the loop over lines of the image
   // The plan that decides how constants are packed; null: the one at hand (PlanOptions::packed_as).
   const KernelPlan* packed_as = nullptr;
-  // In a depthwise chain, of a member that multiplies by tile matrices: their tile; null: it does not.
+  // In a depthwise chain, the tile of the members that multiply by tile matrices; null: this member does not.
   const TileShape* chain_tile = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The dims of convolutions.
+// Works out the dims of convolutions.
 #include "compiler/plan/convolution.h"
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 namespace firn::plan {
 namespace {
 
-// Neighbours that a load repeats over a register: 128 bits.
+// Neighbouring steps that one load can repeat over a register: 128 bits of f32.
 constexpr int kMaxInterleave = 4;
-// With at most so many channels the window is the inner part of the reduction.
+// With at most so many channels, the window is the inner part of the reduction.
 constexpr int64_t kFewChannels = 4;
 // Shorter lines do not fill a tile.
 constexpr int64_t kShortLine = 6;
@@ -17,8 +17,8 @@ bool is_in_order(const Layout& layout) {
   return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
 }
 
-// The block size if the layout is in order but for one block of channels; 0 without blocks; nothing
-// otherwise.
+// The block size if the layout is in order but for one block of channels; 0 without blocks; nothing for any
+// other layout.
 std::optional<int> channel_block(const Type& type) {
   if (type.layout.blocks.empty()) return 0;
   if (!is_in_order(type.layout) || type.layout.blocks.size() > 1 || type.layout.blocks[0].dim != 1)
@@ -26,7 +26,7 @@ std::optional<int> channel_block(const Type& type) {
   return type.layout.blocks[0].size;
 }
 
-// The same memory with all spatial dims as one: for 1x1 windows, whose positions are independent.
+// The type of the same memory with all spatial dims as one: for 1x1 windows, whose positions are independent.
 Type flatten_spatial(const Type& type) {
   Type flat = type;
   IntExpr positions = 1;
@@ -49,8 +49,8 @@ public:
     if (!read_dims()) return std::nullopt;
     choose_rows();
     g_.shape.m = g_.out[g_.tiled].upper_bound();
-    // Rows at an edge meet padding by where the input ends. Those of a long window would be many tiles, each
-    // with code of its own for every row that begins or ends within it.
+    // Rows at an edge meet padding, whose place depends on the input's extent. The rows of a long window
+    // would be many tiles, each with code of its own for every row that begins or ends within it.
     bool is_long = g_.window[g_.tiled].size > kMaxUnrolledWindow;
     bool edges_vary = g_.splits_rows() && (!g_.in[g_.tiled].is_constant() || is_long);
     g_.shape.m_varies = !g_.out[g_.tiled].is_constant() || edges_vary;
@@ -112,7 +112,7 @@ private:
   }
 
   // Rows run along the last spatial dim unless it is too short to fill a tile and another one is longer.
-  // Lines lie along the last.
+  // A caller that walks lines (by_rows) has rows along the last one.
   void choose_rows() {
     g_.tiled = g_.window.size() - 1;
     auto max = [&](size_t dim) { return g_.out[dim].upper_bound(); };
@@ -145,8 +145,8 @@ private:
 
   void set_reduction() {
     using Kind = ReductionLoop::Kind;
-    // Few channels inside a rolled window would make a tiny innermost loop.
-    // A k group holds channels.
+    // A loop over few channels inside a rolled window would be a tiny innermost loop. A k group consists of
+    // channels, so these stay innermost there.
     bool channels_first = g_.channels <= kFewChannels && !g_.splits_rows() && product_.k_group() == 1;
     if (channels_first) add_channels();
     g_.window_level.resize(g_.window.size());
@@ -154,7 +154,7 @@ private:
       if (i != g_.tiled) add_window(i, g_.clips(i) ? Kind::Clipped : Kind::Rolled);
     add_window(g_.tiled, g_.splits_rows() ? Kind::Split : Kind::Rolled);
     if (!channels_first) add_channels();
-    // Channels of one block lie side by side.
+    // Channels of one block lie side by side, so one load can hold neighbouring steps.
     bool blocked = g_.in_block > 0 && g_.in_block % kMaxInterleave == 0;
     if (g_.channel_level != g_.window.size() || !blocked || g_.input.dtype != DType::F32) return;
     g_.shape.max_k_interleave = kMaxInterleave;
@@ -249,7 +249,7 @@ ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
 }
 
 ConvolutionGeometry ConvolutionGeometry::over_padded_rows() const {
-  constexpr int64_t kMinK = 32;        // of a run of taps: the loop around them costs little then
+  constexpr int64_t kMinK = 32;        // steps of a run of taps: the loop around such runs costs little
   constexpr int64_t kMaxSummed = 4096; // steps of one sum
   ConvolutionGeometry g = *this;
   WindowDim& w = g.window[tiled];
@@ -281,7 +281,7 @@ ConvolutionGeometry ConvolutionGeometry::over_padded_rows() const {
 }
 
 void ConvolutionGeometry::take_lines_as_one() {
-  constexpr double kMaxRows = 1.35; // for each that is wanted
+  constexpr double kMaxRows = 1.35; // rows computed per row that is wanted
   const WindowDim &across = window[tiled - 1], &along = window[tiled];
   int64_t map_rows = out[tiled - 1].value(), length = out[tiled].value(), room = in[tiled].value();
   if (across.stride * room % along.stride != 0) return;

@@ -1,4 +1,4 @@
-// Work and traffic of instructions, from their types alone.
+// Counts work and traffic of instructions from their types alone.
 #include "compiler/plan/cost_model.h"
 
 #include "compiler/plan/mac_instruction.h"
@@ -9,14 +9,14 @@
 namespace firn::plan {
 namespace {
 
-// Of the shorter one of computing and streaming, the part that the other does not hide.
+// The part of the shorter one of computing and streaming that the other does not hide.
 constexpr double kExposed = 0.5;
 
 double max(const Dim& dim) {
   return static_cast<double>(dim.extent.upper_bound());
 }
 
-// Where dims vary, at their bounds.
+// Elements at the bounds of dims that vary.
 double elements(const Type& type) {
   if (!type.is_tensor()) return 0;
   double count = 1;
@@ -24,7 +24,7 @@ double elements(const Type& type) {
   return count;
 }
 
-// Products of one element of a contraction's result.
+// Products per element of a contraction's result.
 double products(const Instruction& contraction) {
   const Type &lhs = contraction.operand(0).type(), &rhs = contraction.operand(1).type();
   double count = 1;
@@ -36,8 +36,8 @@ double products(const Instruction& contraction) {
   return count;
 }
 
-// Results of a contraction for each of its columns, which are output channels, or the free elements of a
-// dot's constant operand.
+// Results of a contraction per column; columns are output channels, or the free elements of a dot's constant
+// operand.
 double rows_of(const Instruction& contraction) {
   const Type &lhs = contraction.operand(0).type(), &rhs = contraction.operand(1).type();
   double results = elements(contraction.type());
@@ -47,8 +47,8 @@ double rows_of(const Instruction& contraction) {
   return results / std::max(1.0, columns);
 }
 
-// Cycles of one step of one sum in tile matrices, each operand loaded for two products. Where columns do not
-// stay in the first cache level, one of both comes from the second.
+// Cycles of one step of one sum in tile matrices, if each loaded operand serves two products. Columns that do
+// not stay in the first cache level come from the second.
 double tile_matrix_cycles(const Instruction& contraction, const MacInstruction& mac,
                           const TargetInfo& target) {
   using Facts = TileMatrixFacts;
@@ -61,8 +61,9 @@ double tile_matrix_cycles(const Instruction& contraction, const MacInstruction& 
   return cycles / (rows * target.lanes(32) * kGroups * mac.k_group());
 }
 
-// Products of several steps that a step of a convolution takes. They hold neighbouring channels; where these
-// fill no whole products, a word is put together of what there is, at the price of another instruction.
+// Products of several steps that a step of a convolution takes. They hold neighbouring channels; if these
+// fill no whole products, a word is put together from the channels there are, which takes another
+// instruction.
 double products_of_channels(const Instruction& convolution, double instructions, int k_group) {
   double channels = max(convolution.operand(1).type().dims[1]),
          groups = std::ceil(channels / static_cast<double>(k_group));
@@ -70,7 +71,7 @@ double products_of_channels(const Instruction& convolution, double instructions,
   return fills ? instructions / k_group : (groups * instructions + 1) / channels;
 }
 
-// Of a step of its reduction, in FMAs: one, or a part where a product takes several steps, or rows and
+// The time of one step of the reduction, in FMAs: less than one if a product takes several steps, or rows and
 // columns.
 double products_of_step(const Instruction& contraction, const TargetInfo& target) {
   auto mac = choose_mac(contraction, target, /*strict=*/false);
@@ -87,7 +88,7 @@ double products_of_step(const Instruction& contraction, const TargetInfo& target
   return std::min(in_vectors, tile_matrix_cycles(contraction, *matrices, target) * fmas_per_cycle);
 }
 
-// Multiplications with their additions, or other operations, of which a machine does equally many.
+// Counts multiply-adds, or other operations, of which a machine does equally many.
 double operations(const Instruction& instruction, const TargetInfo& target) {
   double count = 0;
   if (instruction.num_results() == 1 && !instruction.is(Opcode::Constant) &&
@@ -142,7 +143,7 @@ double predicted_cycles(const Instruction& instruction, const TargetInfo& target
                         int64_t model_weight_bytes) {
   double count = operations(instruction, target), weights = 0, activations = 0;
   for (Value operand : instruction.operands()) {
-    // Of a table, a gather reads a part.
+    // A gather reads only a part of its table.
     double part = std::min(1.0, count / std::max(1.0, elements(operand.type())));
     if (operand.def->is(Opcode::Constant))
       weights += part * bytes_of(operand.type());

@@ -1,4 +1,4 @@
-// Which fusions are chains.
+// Recognizes fusions that are chains, and chooses their tile matrices.
 #include "compiler/plan/depthwise_chain.h"
 
 #include "compiler/graph/fusion.h"
@@ -9,10 +9,10 @@
 namespace firn::plan {
 namespace {
 
-constexpr int kRank = 4;     // images of lines
-constexpr int kMaxTiles = 3; // side by side in a block of sums
+constexpr int kRank = 4;     // images with lines
+constexpr int kMaxTiles = 3; // tiles side by side in a block of sums
 
-// Of a line, in as few tiles as hold it, evenly.
+// Rows of a tile that splits a line evenly into as few tiles as possible.
 int even_rows(int64_t line) {
   int64_t tiles = (line + TileMatrixFacts::kRows - 1) / TileMatrixFacts::kRows;
   return static_cast<int>((line + tiles - 1) / tiles);
@@ -27,17 +27,17 @@ bool is_walked_by_lines(const Instruction& member, const PlanOptions& options) {
   return g && g->shape.outer.size() == 2;
 }
 
-// Tiles lie along the lines.
+// A chain walks lines, so tiles have to lie along them.
 bool is_depthwise(const Instruction& member, const PlanOptions& options) {
   std::optional<DepthwisePlan> plan = plan_depthwise(member, options);
   return plan && member.type().rank() == kRank && plan->tiling.along == 1;
 }
 
-// A member and what its two ways to multiply take.
+// A member and the cost of its two ways to multiply.
 struct MatrixMember {
   const Instruction* instruction = nullptr;
-  ContractionShape shape;   // by tile matrices
-  double vector_cycles = 0; // without them
+  ContractionShape shape;   // shape for tile matrices
+  double vector_cycles = 0; // cycles without them
   double gain(const TileShape& tile, const TargetInfo& target) const {
     return vector_cycles - tile_block_cycles(shape, tile, target);
   }
@@ -61,7 +61,7 @@ std::optional<MatrixMember> matrix_member(const Instruction* instruction, const 
                       choose_tiling(of_vectors->shape, options.target).cycles};
 }
 
-// Whole tiles of sums that lie in a member's lines.
+// Whether whole tiles of sums fit a member's lines.
 bool fits(const MatrixMember& member, const TileShape& tile) {
   return tile.rows <= member.shape.m && check_tile_block(member.shape, tile).empty();
 }

@@ -1,11 +1,11 @@
-// Chains [convolution ->] depthwise convolution [-> convolution] of one fusion, as one kernel.
+// Chains [convolution ->] depthwise convolution [-> convolution] within one fusion, as one kernel.
 #pragma once
 
 #include "compiler/plan/contraction_plan.h"
 
 namespace firn::plan {
 
-// The members that are there; either of `expand` and `project` is.
+// The members of a chain; at least one of `expand` and `project` is there.
 struct DepthwiseChain {
   const Instruction *expand = nullptr, *depthwise = nullptr, *project = nullptr;
 };
@@ -14,8 +14,9 @@ struct DepthwiseChain {
 // their kernels cannot walk lines of the image.
 std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const PlanOptions& options);
 
-// Tile matrices in a chain, whose kernel has registers of one shape: which members multiply by them, and the
-// tile of all these. Nobody does where vectors take less time, or other CPUs read the same filters.
+// Tile matrices in a chain, whose kernel configures one shape of registers: the members that multiply by
+// them, and their common tile. No member does if vectors take less time, or if other CPUs read the same
+// filters.
 struct ChainMatrices {
   const Instruction *expand = nullptr, *project = nullptr;
   TileShape tile;

@@ -1,4 +1,4 @@
-// The dims of dots.
+// Works out the dims of dots.
 #include "compiler/plan/dot.h"
 
 #include "compiler/graph/blocked_dot.h"
@@ -28,7 +28,7 @@ DotOperand make_operand(const Type& type, const std::vector<int64_t>& batch,
   return operand;
 }
 
-// Whether the rhs is a matrix of columns that lie in panels.
+// Whether the rhs is a matrix whose columns lie in panels.
 bool has_panels(const Instruction& dot) {
   const Attributes& a = dot.attributes();
   return columns_of_panel(dot.operand(1).type()) > 0 && a.ints("rhs_batch").empty() &&
@@ -45,8 +45,8 @@ bool is_covered(const Instruction& dot, const Type& result) {
          result.layout.is_plain() && dot.type().at_bound().num_elements() > 0;
 }
 
-// Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
-// rows.
+// Rows are batch dims, then free dims of the row side: the last free dim, or all if they lie evenly, are the
+// tiled rows.
 void set_rows(DotGeometry& g) {
   for (const Axis& axis : g.columns.batch) g.shape.outer.push_back(axis.extent.upper_bound());
   g.shape.vector_outer_dims = static_cast<int>(g.columns.batch.size());
@@ -83,15 +83,16 @@ std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const
   return merged;
 }
 
-// Whether the code of tiles follows what is summed: all of it, or one loop of single steps to where a run
-// ends it.
+// Whether the code of tiles can follow the summed dims: their extents are constant, or they are one loop of
+// single steps that a run may end early.
 bool are_followed(const std::vector<DotGeometry::Contract>& contract, const MacInstruction& mac) {
   bool varies = std::any_of(contract.begin(), contract.end(),
                             [](const DotGeometry::Contract& axis) { return !axis.k_extent.is_constant(); });
   return !varies || (contract.size() == 1 && mac.k_group() == 1);
 }
 
-// The steps of a k group lie side by side among the rows' elements, if those of any loop do.
+// Puts the loop last whose steps lie side by side among the rows' elements, if there is one: a k group needs
+// them.
 void put_neighbours_last(std::vector<DotGeometry::Contract>& contract) {
   auto found = std::find_if(contract.begin(), contract.end(),
                             [](const DotGeometry::Contract& axis) { return axis.row_stride == 1; });
@@ -175,7 +176,7 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   return g;
 }
 
-// Of the rows and contract dims that stand.
+// Fills the shape from the rows and contract dims, which are set already.
 void DotGeometry::set_shape(const MacInstruction& mac) {
   for (const Contract& axis : contract) {
     shape.k.emplace_back();
@@ -209,7 +210,7 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   g.shape.n = integers.dim(0);
   g.shape.has_inner_accumulators = true;
   g.set_shape(mac);
-  // Words are taken as they are, whatever steps a product takes.
+  // Words are read as they are, however many steps a product takes.
   if (g.word_k > 1) g.shape.lane_bytes = 4, g.shape.k.back().extent = words, g.shape.k_tail = 0;
   g.flops = 2 * results * blocks * block;
   return g;

@@ -1,4 +1,4 @@
-// The choice of code for elements.
+// Chooses the code for elements.
 #include "compiler/plan/element_code.h"
 
 #include "compiler/graph/builder.h"
@@ -13,7 +13,7 @@
 namespace firn::plan {
 namespace {
 
-// Operations of a body up to which it counts as short, and from which on it fills the pipes alone.
+// Operations up to which a body counts as short, and from which on it fills the pipes alone.
 constexpr int64_t kShortBody = 10, kLongBody = 24;
 
 bool is_literal(const Instruction& instruction) {
@@ -21,14 +21,14 @@ bool is_literal(const Instruction& instruction) {
          !is_immediate(*instruction.literal());
 }
 
-// The region whose results are an instruction's; a reduction's is its combiner.
+// The region that computes an instruction's results; a reduction's region is only its combiner.
 const Region* body_of(const Instruction& instruction) {
   bool has_body = instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite);
   return has_body ? &instruction.region() : nullptr;
 }
 
-// The widest element that vectors hold. Integers of 64 bits count only where they are results: elsewhere they
-// are indices, of which there is one per vector.
+// The widest element that vectors hold. Integers of 64 bits count only as results: elsewhere they are
+// indices, of which there is one per vector.
 int widest_bits(const Instruction& instruction) {
   int bits = 8;
   for (int i = 0; i < instruction.num_results(); ++i)
@@ -50,7 +50,7 @@ int widest_bits(const Instruction& instruction) {
   return bits;
 }
 
-// Whether elements take longer to compute than to add, so that one sum at a time is enough.
+// Whether an element takes longer to compute than to add, so that one sum at a time is enough.
 bool outlasts_addition(Value element) {
   return !walk_producers(element, [](Value value, int) {
     if (has_trait(value.def->opcode(), LongCode)) return Walk::Stop;
@@ -81,7 +81,7 @@ void add_literals(const Region& region, std::vector<Type>& types) {
   }
 }
 
-// Types of what an instruction reads from memory.
+// Types that an instruction reads from memory.
 std::vector<Type> read_types(const Instruction& instruction) {
   std::vector<Type> types;
   const Region* body = body_of(instruction);
@@ -142,7 +142,8 @@ int64_t unroll_of(const ElementCode& code, int64_t operations) {
   return operations <= kLongBody ? std::max<int64_t>(1, code.unroll / 2) : 1;
 }
 
-// Enough of them that folding them at the end is little beside the steps.
+// Enough partial results to hide the latency, but so few that folding them at the end is little beside the
+// steps.
 int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, ReductionWalk walk,
                         int64_t k_extent) {
   if (outlasts_addition(reduce.operand(0))) return 1;
@@ -179,7 +180,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
   for (int i = 0; i < instruction.num_results(); ++i)
     has_blocks = has_blocks || reduced_blocks(instruction, i);
   if (plan.code.lanes == 0) {
-    // What is walked in blocks takes them whole.
+    // Vectors that walk blocks take whole registers.
     plan.code.lanes = has_blocks ? std::max(1, target.lanes(widest_bits(instruction)))
                                  : element_code(widest_bits(instruction), target).lanes;
     plan.in_blocks = has_blocks;
@@ -189,7 +190,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
   return check(plan.code.lanes, target);
 }
 
-// Whether these are exponentials over their sum, of arguments that are 0 at most.
+// Whether the composite is exponentials over their sum, whose arguments are at most 0.
 bool has_fast_exp(const Instruction& composite) {
   if (!is_composite(composite, "softmax") || composite.type().dtype != DType::F32) return false;
   const Instruction& last = *composite.region().results()[0].def;
@@ -217,7 +218,7 @@ std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOpt
 
 namespace {
 
-// Running values that are the result's own: of all dims behind the scanned one.
+// Whether running values can be kept in the result itself, one for all dims behind the scanned one.
 bool can_scan_by_rows(const Instruction& scan) {
   const Type &from = scan.operand(0).type(), &to = scan.type();
   return scan.is(Opcode::Cumulative) && !scan.attributes().flag("exclusive") && from.layout.is_plain() &&
@@ -225,8 +226,8 @@ bool can_scan_by_rows(const Instruction& scan) {
          scan.attributes().integer("dim") + 1 < from.rank();
 }
 
-// Lines of a tensor that the first cache level does not hold fetch what lies beside them, and their pages,
-// for each vector again. Items are what lies in the dims before.
+// Walking a line of a tensor that the first cache level does not hold fetches neighbouring lines, and their
+// pages, again for each vector. Items are indices of the outer dims.
 bool is_profitable_by_rows(const Instruction& scan, int64_t lanes, const PlanOptions& options) {
   constexpr int64_t kFewVectors = 4;
   Type type = scan.operand(0).type().at_bound();
@@ -262,7 +263,7 @@ std::string complete(ScanPlan& plan, const Instruction& instruction, const PlanO
   return check(plan.lanes, target);
 }
 
-// Of so many the order is found by comparing each with each, lanes at a time.
+// Up to so many elements, the order is found by comparing each with each, lanes at a time.
 constexpr int64_t kMaxSelected = 256;
 
 std::string complete(TopKPlan& plan, const Instruction& instruction, const TargetInfo& target) {

@@ -10,37 +10,37 @@ namespace firn::plan {
 // Whether code holds the elements of a constant as one number, without a place in memory.
 bool is_immediate(const Literal& literal);
 
-// Bits of an element while it is computed with: narrow floats are floats, truth values bytes.
+// Bits of an element while code computes with it: narrow floats are floats, truth values bytes.
 int value_bits(DType dtype);
 
-// The code for elements of so many bits.
+// The code for elements of `bits` bits.
 ElementCode element_code(int bits, const TargetInfo& target);
-// Copies per iteration of a body that takes so many operations.
+// Copies per iteration of a body that takes `operations` operations.
 int64_t unroll_of(const ElementCode& code, int64_t operations);
 
-// How loops over elements are cut into items: from so many elements on, into so many or more. What threads
-// gain by sharing them is weighed when all of a kernel is known; without threads items are for the reader.
+// How loops over elements are cut into items: from `min_elements` on, into at least `wanted`. Whether sharing
+// them pays is weighed once all of a kernel is known; without threads, the items only describe the loop.
 struct ElementItems {
   int64_t min_elements, wanted;
 };
-// `steps`: that each element takes in a loop of its own.
+// `k_extent`: steps that each element takes in a loop of its own.
 ElementItems element_items(int threads, int64_t k_extent);
-// How many steps of one loop an item takes of a nest whose `outer` steps around that loop are items of their
-// own, and whose `inner` elements are each step's: one, unless dividing an item's number by an extent that
+// How many steps of a loop an item takes, in a nest whose `outer` steps around that loop are items of their
+// own and whose `inner` elements belong to each step: one, unless dividing an item's number by an extent that
 // varies would take as long as its elements.
 int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& extent, int64_t inner);
 
-// How a reduction walks its elements: in vectors along what lies together, in the blocks that its operand
-// lies in, or one by one (in every lane for its own result).
+// How a reduction walks its elements: in vectors along neighbours in memory, in the blocks that its operand
+// lies in, or one by one (every lane has its own result).
 enum class ReductionWalk : uint8_t { Vectors, Blocks, Elements };
-// Partial results that hide the latency of combining them, taken round robin along `steps` steps of the
-// innermost loop.
+// Partial results that hide the latency of combining them, taken round robin along the innermost loop's
+// steps.
 int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, ReductionWalk walk,
                         int64_t k_extent);
 
-// The blocks of an operand in which result `result` is better walked, because it is plain and reduces what
-// lies in them: so vectors of it are vectors of the operand, as in a mean over all positions. Nothing if
-// there are none.
+// The operand's blocks in which result `result` should be walked: it is plain but reduces an operand in
+// blocks, as a mean over all positions does, so its vectors are vectors of the operand. Nothing if there are
+// none.
 std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int result);
 
 // Completes plans whose lanes are left to the cost model. Says why a plan cannot be followed; empty: it can.

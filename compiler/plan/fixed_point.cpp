@@ -11,8 +11,8 @@ constexpr int kMultiplierBits = 15;
 constexpr double kMaxMultiplier = (1 << kMultiplierBits) - 1;
 constexpr double kMaxSum = 1 << 30; // leaves room for every order of addition
 constexpr int kMaxShift = 30;
-constexpr double kMaxResult = 512;                  // beyond it all numbers are the same bytes
-constexpr double kSeen = 0.25, kUnseen = 1.0 / 256; // steps that may be lost, and for one shift for all
+constexpr double kMaxResult = 512;                  // beyond it all numbers round to the same bytes
+constexpr double kSeen = 0.25, kUnseen = 1.0 / 256; // steps that may be lost, and to have one shift for all
 
 // One channel.
 class Channel {
@@ -20,7 +20,7 @@ public:
   Channel(const std::vector<FixedPointTerm>& terms, size_t channel, double bias)
       : terms_(terms), channel_(channel), bias_(bias) {}
 
-  // So many bits that what is above them, times a multiplier, is within the largest sum.
+  // The low bits that are cut off, so that the rest times a multiplier stays within the largest sum.
   static int cut(const FixedPointTerm& term) {
     return std::max(0, std::ilogb(std::max(term.max, 1.0)) + 1 - kMultiplierBits);
   }
@@ -40,7 +40,7 @@ public:
     return sum <= kMaxSum;
   }
 
-  // How far the sum may be from what is rounded, where it is near the numbers of bytes.
+  // How far the sum may be from the number that is rounded, near the values of bytes.
   double loss(int shift) const {
     double loss = std::ldexp(0.5, -shift);
     for (const FixedPointTerm& term : terms_) {
@@ -53,7 +53,7 @@ public:
     return loss;
   }
 
-  // The largest that fits; below 0: none.
+  // The largest shift that fits; below 0: none does.
   int best_shift() const {
     int shift = kMaxShift;
     while (shift >= 0 && !fits(shift)) --shift;

@@ -16,10 +16,10 @@
 
 namespace firn::plan {
 
-// Whether rounding to bytes is computed so.
+// Whether rounding to bytes is computed in integers.
 bool prefers_fixed_point(const TargetInfo& target);
 
-// Of what is rounded: an integer n times a number for each channel.
+// A term of the number to be rounded: an integer n times a factor for each channel.
 struct FixedPointTerm {
   double max = 0; // |n|, less than 2^31
   std::vector<double> factors;
@@ -31,11 +31,11 @@ struct FixedPoint {
     std::vector<int64_t> multipliers;
   };
   std::vector<Term> terms;
-  std::vector<int64_t> offsets, shifts; // shifts of one element: all channels have it
+  std::vector<int64_t> offsets, shifts; // shifts: one element if all channels have the same
 };
 
-// For as many channels as there are biases and factors of every term; nothing where i32 does not hold the
-// sums, or where what is lost could be seen.
+// The multipliers, offsets and shifts of as many channels as there are biases and factors of every term.
+// Nothing if i32 does not hold the sums, or if the error could be seen.
 std::optional<FixedPoint> choose_fixed_point(const std::vector<FixedPointTerm>& terms,
                                              const std::vector<double>& biases);
 

@@ -1,4 +1,4 @@
-// Which kernels leave sums.
+// Tells which kernels leave sums.
 #include "compiler/plan/fused_spatial_sum.h"
 
 #include "compiler/graph/fusion.h"
@@ -36,7 +36,8 @@ int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, 
   if (const auto* plan = plans.find<DepthwisePlan>(producer)) return tiles_of(producer.type(), plan->tiling);
   const auto* winograd = plans.find<WinogradPlan>(producer);
   std::optional<KernelRoot> root = winograd ? find_contraction(producer) : std::nullopt;
-  // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
+  // Phases of a transposed convolution lie side by side in a tile, so no sum over a tile belongs to one
+  // channel.
   if (!root || ConvolutionPhases::of(*root->op)) return 0;
   return tiles_of(producer.type(), winograd->outputs_high, winograd->outputs_wide);
 }

@@ -1,4 +1,5 @@
-// Sums over all positions of a map that the kernel which makes the map leaves, per tile, on the side.
+// Sums over all positions of a map. The kernel that makes the map leaves one sum per tile, besides its
+// result.
 #pragma once
 
 #include "compiler/plan/contraction_plan.h"
@@ -11,15 +12,16 @@ struct FusedSum {
 };
 std::optional<FusedSum> find_fused_sum(const Instruction& fusion);
 
-// Whether kernels of the machine leave sums: those with vectors of channels. Others read their maps again.
+// Whether kernels of the machine leave sums: those with vectors of channels do. Without sums, the map is read
+// again.
 bool leaves_fused_sums(const TargetInfo& target);
 
-// What computes the map: a convolution itself, or the last one of a planned chain.
+// The member that computes the map: a convolution itself, or the last one of a planned chain.
 const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans);
-// Tiles per vector of channels of an image whose sums the planned kernel of a convolution or chain can store;
-// 0: it cannot.
+// Tiles per vector of channels of an image for which the planned kernel of a convolution or chain can store
+// sums; 0: it cannot.
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans);
-// Whether that many leave clearly less to add than the map itself.
+// Whether adding so many tile sums is clearly less work than adding the map itself.
 bool is_fused_sum_profitable(const Type& map, int64_t tiles);
 
 } // namespace firn::plan

@@ -1,4 +1,4 @@
-// Where gate panels lie, and what they are packed from.
+// Computes the places in gate panels, and how to pack them.
 #include "compiler/plan/gate_panels.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ IntExpr GatePanels::index(const IntExpr& first_vector, int vectors, const IntExp
 
 Packing GatePanels::packing(int64_t source_elements) const {
   Packing packing{static_cast<int>(element_bytes()), elements(), source_elements, {}, {}};
-  // `blocks` blocks of as many vectors from a vector on; the gates of a block, one box each.
+  // Adds `blocks` blocks of `vectors` vectors, from vector `first` on: one box per gate of a block.
   auto add_blocks = [&](int64_t blocks, int64_t first, int vectors) {
     auto place = [&](int64_t block, int64_t k, int gate, int vector) {
       return index(first + block * vectors, vectors, k, gate, vector).value();

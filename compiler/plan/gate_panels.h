@@ -18,12 +18,12 @@ namespace firn::plan {
 struct UnitBlocks {
   int64_t hidden = 1;
   int lanes = 1;
-  int vectors = 1; // of a whole block
+  int vectors = 1; // vectors of a whole block
   int64_t total_vectors() const { return (hidden + lanes - 1) / lanes; }
-  // Blocks whose units all exist; what is left is one block of `rest_vectors`.
+  // Blocks whose units all exist; the rest is one block of `rest_vectors`.
   int64_t whole_blocks() const { return hidden / (static_cast<int64_t>(vectors) * lanes); }
   int rest_vectors() const { return static_cast<int>(total_vectors() - whole_blocks() * vectors); }
-  // Lanes of the very last vector that are units.
+  // Lanes of the very last vector that hold units.
   int last_lanes() const { return static_cast<int>(hidden - (total_vectors() - 1) * lanes); }
 };
 
@@ -36,11 +36,11 @@ struct GatePanels {
   int64_t elements() const {
     return static_cast<int64_t>(gates.size()) * reduction * units.total_vectors() * units.lanes;
   }
-  // The place of a vector: of the block that starts at `first_vector` and has `vectors`, its k, gate
-  // position, vector.
+  // The place of a vector in the block that starts at `first_vector` and has `vectors`: by k, gate position
+  // and vector.
   IntExpr index(const IntExpr& first_vector, int vectors, const IntExpr& k, int gate, int vector) const;
   int64_t element_bytes() const { return bit_width(dtype) / 8; }
-  // From weights of so many elements.
+  // How to pack the panels from weights of `source_elements` elements.
   Packing packing(int64_t source_elements) const;
 };
 

@@ -1,4 +1,4 @@
-// Forms by what their kernels are known to do.
+// Chooses forms by what is known of their kernels.
 #include "compiler/plan/graph_forms.h"
 
 #include "compiler/graph/builder.h"
@@ -13,21 +13,22 @@
 namespace firn::plan {
 namespace {
 
-constexpr int64_t kFewChannels = 8; // of an input: fewer leave most of a block empty
-constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing a whole block is cheap
+constexpr int64_t kFewChannels = 8; // channels of an input: fewer leave most of a block empty
+constexpr int64_t kLongSum = 256;   // terms of a sum that make storing a whole block cheap beside them
 // Vectors of filters from which on slicing is a small part of the products' time.
 constexpr int64_t kMinSlicedVectors = 64;
-// Of a reduction that threads share: results from which on they share it as it is, and parts at most.
+// kItemsPerThread: results per thread from which on threads share a reduction as it is. kMaxParts: most parts
+// per thread.
 constexpr int64_t kItemsPerThread = 4, kMaxParts = 64;
 
-// At most.
+// The number of positions, at the bounds.
 int64_t positions_of(const Type& type) {
   int64_t count = 1;
   for (size_t d = 2; d < type.dims.size(); ++d) count *= type.dims[d].extent.upper_bound();
   return count;
 }
 
-// Folding leaves a constant of it.
+// Whether folding can turn the value into a constant.
 bool is_known(Value value) {
   std::set<const Instruction*> seen{value.def};
   for (std::vector<const Instruction*> todo{value.def}; !todo.empty();) {
@@ -54,8 +55,8 @@ bool prefers_channel_blocks(const Instruction& convolution, int block) {
   for (const WindowDim& dim : convolution.attributes().window().dims)
     if (dim.input_dilation != 1) return has_polyphase_kernel(convolution, block);
   int64_t groups = convolution.attributes().integer("groups", 1), filters = filter.dim(0) / groups;
-  // With few filters most of a block is unused. Where sums over windows are long that hardly matters, and
-  // blocks allow Winograd's algorithm.
+  // With few filters most of a block is unused. That hardly matters if sums over windows are long, and blocks
+  // allow Winograd's algorithm.
   int64_t taps = positions_of(filter);
   if (groups == 1)
     return 2 * filters >= block ||
@@ -109,8 +110,8 @@ bool is_slicing_profitable(int64_t filters, const TargetInfo& target) {
   return filters >= kMinSlicedVectors * target.channel_block();
 }
 
-// Whether a sum over channels and positions is of what a convolution has in registers: sums over positions
-// alone are taken there.
+// Whether a sum over channels and positions adds values that a convolution has in registers: its kernel takes
+// sums over positions alone.
 bool sums_convolution(const Instruction& reduce) {
   Value operand = reduce.operand(0);
   auto all = static_cast<size_t>(operand.rank()) - 1;
@@ -124,8 +125,8 @@ bool sums_convolution(const Instruction& reduce) {
   });
 }
 
-// The outermost dim that is reduced leaves the memory that lies together to the first step. It is cut where
-// it is long, so that the second has little to do, and where it is reduced alone.
+// The outermost reduced dim is left to the second step, so that the first reduces memory that lies together.
+// The dim is cut if it is long, so that the second step has little to do, or if it alone is reduced.
 std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const TargetInfo& target,
                                                  int threads) {
   const Type& operand = reduce.operand(0).type();

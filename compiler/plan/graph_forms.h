@@ -1,5 +1,5 @@
-// What passes that choose between forms of the graph ask before there are plans: which form kernels compute
-// well.
+// Questions of passes that choose between forms of the graph before there are plans: which form kernels
+// compute well.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -11,30 +11,32 @@ namespace firn::plan {
 
 // Whether the result of a convolution should lie in blocks of `block` channels.
 bool prefers_channel_blocks(const Instruction& convolution, int block);
-// Whether its input has channels enough to be read in blocks: a block of few is mostly empty, but the k group
-// of a product is one load of it.
+// Whether the input of a convolution has enough channels to be read in blocks: a block of few is mostly
+// empty, but one load reads the k group of a product.
 bool has_channels_for_blocks(const Instruction& convolution, const TargetInfo& target);
-// Whether its groups lie within blocks: depthwise, or side by side with as many results as operands.
+// Whether the groups of a convolution lie within blocks: it is depthwise, or has narrow groups with as many
+// results as operands.
 bool has_groups_within_blocks(const Instruction& convolution, int block);
-// Whether groups of a convolution of 1x1 windows are better a batch of dots: they neither fill blocks nor lie
-// within one, and positions fill vectors.
+// Whether the groups of a convolution with 1x1 windows are better computed as a batch of dots: they neither
+// fill blocks nor lie within one, and positions fill vectors.
 bool groups_want_dots(const Instruction& convolution, int block);
 // Whether neighbouring results of a line read neighbouring elements and fill vectors of `lanes`.
 bool lines_fill_vectors(const Instruction& convolution, int lanes);
-// Whether all phases of a transposed convolution are one kernel that stores each where it belongs: a phase's
-// filters fill blocks, and are known at compile time.
+// Whether one kernel computes all phases of a transposed convolution and stores each where it belongs: the
+// filters of a phase fill blocks, and are known at compile time.
 bool has_polyphase_kernel(const Instruction& convolution, int block);
-// Whether so many filters over strided single elements make a slice of the input before them cheap.
+// Whether `filters` is so large that slicing a convolution's input before it, for strided single elements, is
+// cheap.
 bool is_slicing_profitable(int64_t filters, const TargetInfo& target);
-// A reduction in two steps: the first leaves this dim of the operand, or so many equal parts of it.
+// A reduction in two steps: the first keeps this dim of the operand, or this many equal parts of it.
 struct ReductionSplit {
   int64_t dim, parts;
 };
-// Of a reduction to so few results that threads could not share it, though they would gain, and of a sum
-// whose first step a convolution takes in registers; nothing: it stays whole.
+// How to split a reduction to so few results that threads could not share it, though they would gain, or a
+// sum whose first step a convolution takes in registers. Nothing: it stays whole.
 std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const TargetInfo& target,
                                                  int threads);
-// Whether a map that was just written is read from beyond the second cache level, beside what else passes.
+// Whether reading a map that was just written goes beyond the second cache level, as other data pass as well.
 bool spills_last_level(const Type& map, const TargetInfo& target);
 
 } // namespace firn::plan

@@ -1,4 +1,4 @@
-// The types of contractions and their products.
+// Chooses the product for a contraction's types.
 #include "compiler/plan/mac_instruction.h"
 
 #include "compiler/graph/blocked_dot.h"
@@ -21,29 +21,29 @@ Factor factor_of(DType byte) {
   return byte == DType::U8 ? Factor::U8 : Factor::S8;
 }
 
-constexpr int64_t kExactSums = 1 << 24; // that f32 tells apart
+constexpr int64_t kExactSums = 1 << 24; // sums up to which f32 tells all integers apart
 
-// Bytes beside i16 are widened.
+// A byte beside an i16 is widened to i16.
 bool is_i16_pair(DType lhs, DType rhs) {
   auto fits = [](DType dtype) { return dtype == DType::I16 || is_byte(dtype); };
   return fits(lhs) && fits(rhs) && !(is_byte(lhs) && is_byte(rhs));
 }
 
-// Of types that can be summed: the one with most steps.
+// The product with most steps for types that can be summed.
 MacKind widest_kind(DType lhs, DType rhs) {
   if (is_byte(lhs) && is_byte(rhs)) return MacKind::Dot4;
   bool is_pair = is_i16_pair(lhs, rhs) || (lhs == DType::BF16 && rhs == DType::BF16);
   return is_pair ? MacKind::Dot2 : MacKind::Fma;
 }
 
-// Whether two bytes times unsigned ones are within 16 bits, and so is their sum.
+// Whether the products of two signed bytes with unsigned ones, and the sum of both, fit 16 bits.
 bool fits_as_pair(int8_t first, int8_t second) {
   int above = std::max<int>(first, 0) + std::max<int>(second, 0),
       below = std::min<int>(first, 0) + std::min<int>(second, 0);
   return above * 255 <= INT16_MAX && below * 255 >= INT16_MIN;
 }
 
-// The dim of a signed constant along which steps of the reduction lie; -1: there is none alone.
+// The dim of a signed constant along which steps of the reduction lie; -1: it is not one dim.
 int dim_of_steps(const Instruction& contraction, int constant) {
   if (contraction.is(Opcode::Convolution)) return constant == 1 ? 1 : -1;
   if (!contraction.is(Opcode::Dot)) return -1;
@@ -51,7 +51,8 @@ int dim_of_steps(const Instruction& contraction, int constant) {
   return dims.size() == 1 ? static_cast<int>(dims[0]) : -1;
 }
 
-// Whether a product of unlike bytes has a constant as signed factor, of which two neighbouring steps fit.
+// Whether the signed factor of a product of unlike bytes is a constant whose neighbouring steps all fit as
+// pairs.
 bool has_fitting_pairs(const Instruction& contraction) {
   DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
   if (!is_byte(lhs) || !is_byte(rhs) || lhs == rhs) return false;
@@ -73,8 +74,8 @@ bool has_fitting_pairs(const Instruction& contraction) {
   return true;
 }
 
-// Of integers in blocks, from 0 on, and rows of bytes. Integers of four bits are so small that pairs of
-// products always fit 16 bits.
+// The product of integers in blocks, which count from 0, and rows of bytes. Integers of four bits are so
+// small that pairs of products always fit 16 bits.
 MacInstruction product_of_byte_rows(const Instruction& blocked_dot, const TargetInfo& target) {
   MacInstruction mac{MacKind::Dot4, DType::I8, DType::U8, DType::I32};
   bool is_profitable = narrow_dot4_facts(target).instructions < facts_of(mac, target).instructions;
@@ -131,7 +132,7 @@ std::optional<MacInstruction> choose_mac(const Instruction& contraction, const T
 std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const TargetInfo& target,
                                                bool strict) {
   MacKind narrow = widest_kind(mac.lhs, mac.rhs);
-  // Their sums pass to vectors of as many lanes.
+  // The sums pass to vectors with as many lanes.
   bool fits = target.lanes(bit_width(mac.accumulator)) * 4 == TileMatrixFacts::kRowBytes;
   bool has_steps = narrow != MacKind::Fma && !is_i16_pair(mac.lhs, mac.rhs);
   if (!target.has_tile_matrices || !fits || !has_steps) return std::nullopt;

@@ -1,4 +1,5 @@
-// What a contraction multiplies, what it sums in, and how many steps of the reduction one product takes.
+// The product of a contraction: the types it multiplies and sums in, and how many steps of the reduction it
+// takes at once.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -9,12 +10,12 @@
 
 namespace firn::plan {
 
-// In texts: "mac dot4 u8 i8 i32"; products of f32 as f32 has no text.
+// The text form is "mac dot4 u8 i8 i32"; a product of f32, summed in f32, has none.
 struct MacInstruction {
   MacKind kind = MacKind::Fma;
   DType lhs = DType::F32, rhs = DType::F32, accumulator = DType::F32;
 
-  // Neighbouring steps of a row and column that are multiplied together.
+  // Neighbouring steps of a row and a column that one product multiplies.
   int k_group() const { return kind == MacKind::TileMatrix ? 32 / bit_width(lhs) : k_group_of(kind); }
   MacInstruction swapped() const { return {kind, rhs, lhs, accumulator}; }
   bool operator==(const MacInstruction&) const = default;
@@ -25,27 +26,28 @@ std::string to_string(const MacInstruction& mac); // "dot4 u8 i8 i32"
 inline bool accumulates_in_f32(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
-// In what register tiles sum such products for such a result; nothing if they do not: f64, 64-bit integers,
-// sums narrower than i32.
+// The type in which register tiles sum such products for such a result. Nothing if they do not: f64, 64-bit
+// integers, sums narrower than i32.
 std::optional<DType> accumulator_of(DType lhs, DType rhs, DType result);
 
-// Whether f32 has every sum of a convolution's products, which are of bytes and whose sums are i32.
+// Whether f32 represents every sum of a convolution's byte products exactly, in place of i32.
 bool accumulates_bytes_in_f32(const Instruction& convolution);
 
-// Of a dot or convolution: as many steps as its types allow. `strict`: no bf16 instructions, which take
-// subnormal numbers for zeros.
+// The product of a dot or convolution, of as many steps as its types allow. `strict`: no bf16 instructions,
+// which flush subnormal numbers to zero.
 std::optional<MacInstruction> choose_mac(const Instruction& contraction, const TargetInfo& target,
                                          bool strict);
-// The same products in tile matrices; nothing where the CPU or the types have none, or, if `strict`, where
-// these take subnormal numbers for zeros.
+// Such a product in tile matrices. Nothing if the CPU or the types have none, or if `strict` and they flush
+// subnormal numbers to zero.
 std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const TargetInfo& target,
                                                bool strict);
-// Why a dot or convolution has no such product; empty: it has.
+// Why a dot or convolution cannot use such a product; empty: it can.
 std::string check_mac(const MacInstruction& mac, const Instruction& contraction);
 
-// What the product takes on a CPU.
+// The instructions that the product takes on a CPU.
 MacFacts facts_of(const MacInstruction& mac, const TargetInfo& target);
-// Whether a step of i16 and bytes, two together, takes less than a step of floats.
+// Whether a step of i16 and bytes, two of which are multiplied together, takes less time than a step of
+// floats.
 bool is_profitable_in_pairs(const TargetInfo& target);
 
 } // namespace firn::plan

@@ -1,4 +1,4 @@
-// The choice between f32 and narrower floats.
+// Chooses between f32 and narrower floats.
 #include "compiler/plan/narrow_floats.h"
 
 namespace firn::plan {
@@ -7,7 +7,7 @@ bool computes_in_f32(const TargetInfo& target, bool strict, bool optimize_size) 
   return target.has_float && !strict && !optimize_size;
 }
 
-// A bf16 is the upper half of an f32.
+// A bf16 is the upper half of an f32, so widening is a shift.
 bool widens_in_tiles(DType weights, const TargetInfo& target) {
   return weights == DType::BF16 || (weights == DType::F16 && target.has_f16_conversion);
 }

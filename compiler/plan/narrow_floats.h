@@ -6,13 +6,12 @@
 
 namespace firn::plan {
 
-// Whether values of narrow floats are f32 from one op to the next, rounded where they are stored as what
-// they are. Not where each op rounds its result, as strict numerics do, and not where activations are to keep
-// their bytes.
+// Whether values of narrow floats are f32 from one op to the next, and rounded to their type only when
+// stored. Strict numerics round each op's result instead, and size optimization keeps activations narrow.
 bool computes_in_f32(const TargetInfo& target, bool strict, bool optimize_size);
 
-// Whether register tiles take weights of this narrow type as they are, to widen as they load them: in an
-// instruction or two for a vector.
+// Whether register tiles take weights of this narrow type directly and widen them as they load, in an
+// instruction or two per vector.
 bool widens_in_tiles(DType weights, const TargetInfo& target);
 
 } // namespace firn::plan

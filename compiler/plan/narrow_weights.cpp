@@ -1,4 +1,4 @@
-// Time of products beside that of their weights.
+// Compares the time of products with that of loading their weights.
 #include "compiler/plan/narrow_weights.h"
 
 #include "compiler/plan/cost_model.h"
@@ -7,7 +7,7 @@
 namespace firn::plan {
 
 bool is_profitable_in_byte_rows(const Type& integers, bool has_few_rows, const TargetInfo& target) {
-  constexpr int64_t kMaxSteps = INT32_MAX / (255 * 128); // whose sums i32 has
+  constexpr int64_t kMaxSteps = INT32_MAX / (255 * 128); // steps whose sums fit i32
   constexpr double kMinGain = 1.1;
   MacFacts facts =
       integers.dtype == DType::U4 ? narrow_dot4_facts(target) : dot4_facts(target, Factor::S8, Factor::U8);

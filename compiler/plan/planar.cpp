@@ -1,13 +1,13 @@
-// The planes of convolutions to few channels.
+// Works out the planes of convolutions to few channels.
 #include "compiler/plan/planar.h"
 
 namespace firn::plan {
 namespace {
 
-// Positions of the window from which the copy of the input is worth it.
+// Window positions from which on the copy of the input pays.
 constexpr int64_t kMinWindow = 4;
 constexpr int64_t kLineElements = 16; // floats of 64 bytes
-// With fewer channels the window is the inner part of the reduction.
+// With fewer channels, the window is the inner part of the reduction.
 constexpr int64_t kFewChannels = 8;
 constexpr int kMinLanes = 4;
 
@@ -32,7 +32,7 @@ void lay_out_planes(PlanarGeometry& g) {
     g.first += g.window[i].pad_low * g.strides[i + 1];
     g.strides[i] = g.padded_extent(i) * g.strides[i + 1];
   }
-  // An odd number of lines, so that planes start in different sets of the caches.
+  // An odd number of cache lines makes planes start in different sets of the caches.
   g.strides[0] = ((g.strides[0] / kLineElements + 1) | 1) * kLineElements;
   g.planes.layout.strides.push_back(g.channels() * g.strides[0]);
   for (int64_t stride : g.strides) g.planes.layout.strides.push_back(stride);

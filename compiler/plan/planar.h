@@ -15,22 +15,23 @@ struct PlanarGeometry {
   Type input, filter, result;
   std::vector<WindowDim> window; // spatial dims
   int lanes = 1;
-  // The input as planes of lines with padding, plain, and some room behind the last for whole vectors.
-  Type planes;                                // of the input, as it lies within
-  int64_t first = 0;                          // its first element
-  int64_t elements = 0;                       // of all planes
-  std::vector<int64_t> strides;               // of channel and spatial dims
-  Relayout copy;                              // of the input into them
-  size_t channel_level = 0, window_level = 0; // of the reduction's loops: that over channels, the first over
-                                              // the window
-  ContractionShape shape; // rows are filters, columns positions of a line; outside are images and lines
+  // The input as planes of lines with padding, in a plain layout, and some room behind the last for whole
+  // vectors.
+  Type planes;                  // type of the input within the planes
+  int64_t first = 0;            // place of its first element
+  int64_t elements = 0;         // elements of all planes
+  std::vector<int64_t> strides; // strides of channel and spatial dims
+  Relayout copy;                // how the input is copied into the planes
+  // Numbers of the reduction's loops: that over channels, and the first over the window.
+  size_t channel_level = 0, window_level = 0;
+  ContractionShape shape; // rows are filters, columns positions of a line; outer dims are images and lines
   int64_t flops = 0;
 
-  // Nothing if the convolution cannot be computed so: dtypes but f32, groups, dilated inputs, negative
-  // padding, results that are not plain, lines with a stride. `stored`: the result as laid out.
+  // Nothing if the convolution cannot be computed in planes: dtypes other than f32, groups, dilated inputs,
+  // negative padding, results that are not plain, lines with a stride. `stored`: the result as laid out.
   static std::optional<PlanarGeometry> of(const Instruction& convolution, const Type& stored,
                                           const TargetInfo& target);
-  // Whether it does better than vectors of channels: few filters, long lines, and a window that is worth the
+  // Whether it is faster than vectors of channels: few filters, long lines, and a window that is worth the
   // copy.
   bool is_profitable() const;
 

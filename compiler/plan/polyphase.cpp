@@ -1,4 +1,4 @@
-// Transposed convolutions as convolutions of all phases, and the places of their results.
+// Turns transposed convolutions into convolutions of all phases, and finds the places of their results.
 #include "compiler/plan/polyphase.h"
 
 #include "compiler/plan/roots.h"

@@ -13,16 +13,17 @@ class PolyphaseConvolution {
 public:
   // Whether the filter's phases fill vectors of `lanes` channels and the filter is a constant.
   static bool applies(const Instruction& convolution, Value filter, int lanes);
-  // Nothing unless it applies. Makes the filters of all phases.
+  // Makes the filters of all phases. Nothing if it does not apply.
   static std::shared_ptr<const PolyphaseConvolution> create(const Instruction& convolution, Value filter,
                                                             int lanes);
 
-  // What is computed instead: of the result's dims, channels are phases x filters and positions are groups.
+  // The convolution that is computed instead: the channels of its result are phases x filters, its positions
+  // groups of the original's.
   const Instruction& convolution() const { return *convolution_; }
   Value filter() const { return convolution_->operand(1); }
   const ConvolutionPhases& phases() const { return phases_; }
 
-  // Where the element of that convolution at `index` belongs in the result; it may be outside.
+  // The place in the result of that convolution's element at `index`; it may be outside.
   std::vector<IntExpr> result_index(const std::vector<IntExpr>& index) const;
 
 private:
@@ -30,7 +31,7 @@ private:
       : phases_(std::move(phases)), region_(nullptr, nullptr) {}
 
   ConvolutionPhases phases_;
-  int64_t filters_ = 0; // of each phase
+  int64_t filters_ = 0; // filters of each phase
   Region region_;
   const Instruction* convolution_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// The division of recurrent layers.
+// Divides recurrent layers.
 #include "compiler/plan/recurrent.h"
 
 #include "compiler/graph/producers.h"
@@ -12,8 +12,8 @@
 namespace firn::plan {
 namespace {
 
-constexpr int64_t kMaxSplits = 4;                                          // of a reduction
-constexpr int64_t kMaxAccumulators = 1024, kMaxPrefetchDistance = 1 << 20; // in a plan written by hand
+constexpr int64_t kMaxSplits = 4;                                          // partial sums of a reduction
+constexpr int64_t kMaxAccumulators = 1024, kMaxPrefetchDistance = 1 << 20; // limits of plans written by hand
 
 std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
   switch (layer.kind) {
@@ -31,34 +31,35 @@ bool is_plain(Value value, DType dtype) {
   return type.dtype == dtype && type.layout.is_plain() && type.at_bound().num_elements() > 0;
 }
 
-// Sums of the sweep that has most of them.
+// The number of sums in the sweep that has most of them.
 int max_accumulators(const RecurrentLayer& layer) {
   size_t max = 1;
   for (const Sweep& sweep : make_sweeps(layer)) max = std::max(max, sweep.accumulators.size());
   return static_cast<int>(max);
 }
 
-// In vectors of units.
+// Registers, each for a vector of units.
 int register_count(const TargetInfo& target) {
   if (target.vector_bits == 0) return std::max(6, target.vector_registers / 2);
   return target.vector_registers / target.vector_parts;
 }
 
-// Registers of what is multiplied.
+// Registers that hold factors.
 constexpr int kOperands = 2;
 
-// Instructions that make floats of a vector of weights.
+// Instructions that convert a vector of weights to floats.
 int conversions_of(DType weights) {
   return weights == DType::F32 ? 0 : 2;
 }
 
-// Functions of a cell, in instructions; and cycles in which those of one tile wait for each other.
+// kCellInstructions: the functions of a cell. kCellLatency: cycles in which the functions of one tile wait
+// for each other.
 constexpr double kCellInstructions = 100, kCellLatency = 60;
-// What sharing a layer has to save of its time: the prediction knows little of the machine's other work.
+// The gain that sharing a layer must promise: the prediction knows little of the machine's other work.
 constexpr double kSharingGain = 1.15;
 
-// Layers that run at the same time, as two directions do: this one, and those that neither depend on it nor
-// it on them.
+// The number of layers that can run at the same time, as two directions do: this one, and those that do not
+// depend on it nor it on them.
 int count_concurrent(const Instruction& composite) {
   std::set<const Instruction*> before, behind{&composite};
   for (Value operand : composite.operands())
@@ -74,8 +75,8 @@ int count_concurrent(const Instruction& composite) {
   return count;
 }
 
-// Whether and how threads share a layer. Entries of the batch are independent of each other, but every thread
-// reads all weights for its own; blocks of units let each thread keep its weights near, and make threads wait
+// Decides whether and how threads share a layer. Entries of the batch are independent, but every thread reads
+// all weights for its own entries. Blocks of units let each thread keep its weights near, but threads wait
 // for each other in every sweep.
 class Sharing {
 public:
@@ -123,7 +124,7 @@ public:
 private:
   int64_t tiles_of(const RecurrentPlan& plan) const { return (batch_ + plan.rows - 1) / plan.rows; }
 
-  // Rows of a tile at most the plan's, with which the busiest thread takes the least time.
+  // Rows of a tile, at most the plan's, with which the busiest thread takes the least time.
   int balanced_rows(const RecurrentPlan& plan) const {
     int best = plan.rows;
     double min = INFINITY;
@@ -138,7 +139,7 @@ private:
     return best;
   }
 
-  // Of a step, over so many tiles of rows and a part of the units.
+  // Cycles of a step, over `tiles` tiles of rows and a part of the units.
   double step_cycles(const RecurrentPlan& plan, int64_t tiles, double part) const {
     double bytes = static_cast<double>(divide(layer_, plan, target_).weight_bytes()) * part;
     double rows = static_cast<double>(tiles * plan.rows), lanes = target_.register_lanes(32);
@@ -164,16 +165,16 @@ private:
   double steps_;
 };
 
-// Into how many partial sums a tile of so many splits a reduction, to have `sums` in all.
+// The number of partial sums per sum in a tile of `tile_accumulators` sums, to have about `accumulators` in
+// all.
 int64_t splits_into(int64_t tile_accumulators, int64_t accumulators) {
   int64_t splits = 1;
   while (tile_accumulators * splits < accumulators && splits < kMaxSplits) splits *= 2;
   return splits;
 }
 
-// Partial sums that hide the latency of the FMA, but where tiles of so many would be split into more than
-// have registers: sums that are spilled take longer than those that wait for each other. Machines without
-// vectors have no registers for them.
+// The number of partial sums that hides the latency of the FMA, but no more than there are registers: spilled
+// sums take longer than sums that wait for each other. Machines without vectors have no registers for them.
 int64_t hiding_accumulators(int64_t tile_accumulators, const TargetInfo& target) {
   if (target.vector_bits == 0) return 1;
   int64_t max = tile_accumulators;
@@ -181,7 +182,7 @@ int64_t hiding_accumulators(int64_t tile_accumulators, const TargetInfo& target)
   return std::min(max, int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts);
 }
 
-// The same for tiles of the layer, as far as those of every sweep allow.
+// The number of partial sums for tiles of the layer that suits the tiles of every sweep.
 int64_t hiding_accumulators(const RecurrentLayer& layer, const RecurrentPlan& plan,
                             const TargetInfo& target) {
   int64_t accumulators = INT64_MAX;
@@ -196,14 +197,14 @@ int64_t hiding_accumulators(const RecurrentLayer& layer, const RecurrentPlan& pl
   return accumulators;
 }
 
-// Rows of a tile beside which its weights and a scalar have registers.
+// Rows of a tile that leave registers for its weights and a scalar.
 int max_rows(const RecurrentLayer& layer, int vectors, const TargetInfo& target) {
   auto batch = std::max<int64_t>(1, layer.batch().upper_bound());
   return static_cast<int>(
       std::clamp<int64_t>((register_count(target) - 3) / (vectors * max_accumulators(layer)), 1, batch));
 }
 
-// Cycles of a step of the reduction with blocks of so many vectors of units: every tile of rows reads all
+// Cycles of a step of the reduction with blocks of so many vectors of units. Every tile of rows reads all
 // weights.
 class BlockCost {
 public:
@@ -229,7 +230,7 @@ private:
     auto rest = static_cast<unsigned>(entries % rows);
     if (layer_.batch().is_constant())
       return rest > 0 ? cycles + of_tile(vectors, static_cast<int>(rest)) : cycles;
-    // Tiles of powers of two.
+    // The rest is in tiles whose rows are powers of two.
     for (; rest > 0; rest &= rest - 1) cycles += of_tile(vectors, 1 << std::countr_zero(rest));
     return cycles;
   }
@@ -255,7 +256,7 @@ private:
   double bytes_;
 };
 
-// `given`: the vectors of a block; 0: they are chosen.
+// `given`: the vectors of a block; 0: they are chosen here.
 RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, const PlanOptions& options,
                      int given = 0) {
   const TargetInfo& target = options.target;
@@ -266,7 +267,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   BlockCost cost(layer, target);
   for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
     if (vectors > 1 && vectors * max + kOperands > registers) break;
-    // One row's sums need not do more than hide the latency of the FMA.
+    // The sums of one row need only hide the latency of the FMA.
     if ((vectors - 1) * target.vector_parts * layer.gates >= target.fma_latency * target.fma_pipes) break;
     double cycles = cost.of(vectors);
     if (cycles >= best) continue;
@@ -276,10 +277,10 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   int64_t steps = layer.steps().upper_bound();
   plan.rows = options.goals.optimize_size() ? 1 : max_rows(layer, plan.vectors, target);
   plan.accumulators = hiding_accumulators(layer, plan, target);
-  // Functions of several cells side by side would want more registers than there are.
+  // The functions of several cells side by side would need more registers than there are.
   plan.rolled_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
-  // Of what the second cache level does not hold from step to step.
+  // Weights that the second cache level does not keep from step to step are prefetched.
   if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
     plan.prefetch_distance = kPrefetchAheadBytes;
   // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.

@@ -1,5 +1,5 @@
-// How the kernel of a recurrent layer is divided: sweeps over the hidden units, blocks of units, rows of the
-// batch.
+// How the kernel of a recurrent layer is divided: into sweeps over the hidden units, blocks of units, and
+// rows of the batch.
 #pragma once
 
 #include "compiler/graph/recurrent_cells.h"
@@ -11,8 +11,8 @@
 
 namespace firn::plan {
 
-// One sum per unit: the input's part of gate `input` plus the recurrent part of gate `recurrent`; -1: without
-// it.
+// One sum per unit: the input's part of gate `input` plus the recurrent part of gate `recurrent`; -1: that
+// part is absent.
 struct GateSum {
   int input, recurrent;
 };
@@ -24,23 +24,23 @@ struct Sweep {
   bool reads_reset_state = false;
 };
 
-// A plan with what follows from it.
+// A recurrent plan with the division that follows from it.
 struct RecurrentDivision : RecurrentPlan {
   std::vector<Sweep> sweeps;
   UnitBlocks units;
-  // The weights that a sweep reads, of the input and of the state; without gates: none.
+  // The weights of the input and of the state that a sweep reads; without gates: none.
   std::vector<GatePanels> input_panels, recurrent_panels;
 
   int64_t weight_elements() const, weight_bytes() const;
-  // Partial sums into which a tile of so many sums splits a reduction.
+  // Partial sums into which a tile of `tile_accumulators` sums splits a reduction.
   int64_t splits_of(int64_t tile_accumulators, int64_t reduction) const;
 };
 
-// The layer of a composite whose operands and results kernels read as they are: plain f32, but for weights of
-// bytes. Nothing for any other instruction.
+// The layer of a composite whose operands and results kernels read as they are: plain f32, except for weights
+// of bytes. Nothing for any other instruction.
 std::optional<RecurrentLayer> find_recurrent(const Instruction& composite);
 
-// The plan over weights that are packed as another one says.
+// A plan for the composite over weights that are packed for `plan`.
 RecurrentPlan packed_alike(const RecurrentPlan& plan, const Instruction& composite,
                            const PlanOptions& options);
 

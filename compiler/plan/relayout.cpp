@@ -1,4 +1,4 @@
-// The walks of copies.
+// Works out the walks of copies.
 #include "compiler/plan/relayout.h"
 
 #include "compiler/graph/fusion.h"
@@ -10,12 +10,12 @@
 namespace firn::plan {
 namespace {
 
-// Below this extent of either dim of the squares, most of a square would be empty.
+// If either dim of the squares is shorter, most of a square would be empty.
 constexpr int64_t kFewLanes = 4;
-// So often an element of a vector is repeated: more often, it fills vectors of its own.
+// Most repetitions of an element within vectors: one that is repeated more often fills vectors of its own.
 constexpr int64_t kMaxRepeats = 8;
-// From so many elements on, which the nearer caches do not hold, steps of a walk that jumps in the source are
-// taken so many at a time.
+// From kFarElements on, which the nearer caches do not hold, a walk that jumps in the source takes kMinInner
+// to kMaxInner steps at a time.
 constexpr int64_t kFarElements = int64_t{1} << 18, kMaxInner = 32, kMinInner = 8;
 
 using Walk = Relayout::Walk;
@@ -25,7 +25,7 @@ class WalkBuilder {
 public:
   WalkBuilder(const RelayoutSide& source, const RelayoutSide& target) : source_(source), target_(target) {}
 
-  // False where a dim has no strides.
+  // Returns false if a dim has no strides.
   bool make(std::vector<Part>& parts) {
     for (size_t d = 0; d < target_.type.dims.size(); ++d) {
       int64_t from = source_.block_of(d), to = target_.block_of(d);
@@ -36,8 +36,8 @@ public:
   }
 
 private:
-  // Chooses whole blocks or the rest for the dims from `d` on. `extents`, `starts`: two loops for every dim
-  // before it, over blocks and within one.
+  // Chooses whole blocks or the rest for the dims from `d` on. `extents`, `starts`: two loops for every
+  // earlier dim, over blocks and within one.
   bool split(size_t d, const std::vector<IntExpr>& extents, const std::vector<int64_t>& starts,
              std::vector<Part>& parts) const {
     if (d == blocks_.size()) return add(extents, starts, parts);
@@ -82,8 +82,8 @@ private:
     return true;
   }
 
-  // Sorts the walks by where they lead in the target, joins those that continue each other on both sides, and
-  // finds the two that squares are made of.
+  // Sorts the walks by their steps in the target, joins those that continue each other on both sides, and
+  // finds the two that form squares.
   static void order(Part& part) {
     std::stable_sort(part.walks.begin(), part.walks.end(), [](const Walk& a, const Walk& b) {
       return a.target.upper_bound() > b.target.upper_bound();
@@ -105,9 +105,9 @@ private:
     take_near_steps(part);
   }
 
-  // Where whole vectors move, but the walk around them passes over what an outer one comes back for, as in a
-  // transpose of the middle dims of four: a block of its steps becomes the outermost loop, so that what is
-  // passed over is still in the cache, and its pages known. Steps that vary are not known to fill blocks.
+  // Blocks the walk around whole vectors if it passes over elements that an outer walk comes back for, as in
+  // a transpose of the middle dims of four: a block of its steps becomes the outermost loop, so that these
+  // elements are still in the cache, and their pages known. Steps that vary are not known to fill blocks.
   static void take_near_steps(Part& part) {
     if (part.along < 2 || part.along != part.across || part.elements() < kFarElements) return;
     auto at = static_cast<size_t>(part.along) - 1;
@@ -134,7 +134,7 @@ bool moves(const Instruction& instruction) {
          instruction.is(Opcode::BroadcastInDim) || has_fusion_kind(instruction, FusionKind::Movement);
 }
 
-// Repeated dims have stride 0.
+// The source side of a broadcast: repeated dims have stride 0.
 std::optional<RelayoutSide> repeated(const Instruction& broadcast) {
   const Type& operand = broadcast.operand(0).type();
   if (!operand.layout.is_plain()) return std::nullopt;
@@ -149,7 +149,7 @@ std::optional<RelayoutSide> repeated(const Instruction& broadcast) {
   return source;
 }
 
-// Where the elements of the result lie in the one operand; nothing for instructions that compute.
+// The places of the result's elements in the one operand; nothing for instructions that compute.
 std::optional<RelayoutSide> source_of(const Instruction& instruction) {
   if (has_fusion_kind(instruction, FusionKind::Movement)) {
     StridedView view =
@@ -213,13 +213,13 @@ std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutS
 bool Relayout::is_profitable(const TargetInfo& machine) const {
   const Part& largest = parts[0];
   if (!largest.has_vectors() || largest.walks.size() < 2) return false;
-  // Of an extent that varies vectors are whole, or there are none.
+  // Along an extent that varies vectors are whole, or there are none.
   auto is_long = [&](int walk) {
     const IntExpr& extent = largest.walks[static_cast<size_t>(walk)].extent;
     return extent.upper_bound() >= (extent.is_constant() ? kFewLanes : relayout_lanes(machine));
   };
   if (largest.repeats()) return is_long(largest.across);
-  // Other broadcasts fill vectors.
+  // Other broadcasts already fill vectors.
   for (const Walk& walk : largest.walks)
     if (walk.source == IntExpr(0)) return false;
   return is_long(largest.along) && is_long(largest.across);
@@ -233,8 +233,8 @@ std::optional<Relayout> find_relayout(const Instruction& instruction, const Targ
   return Relayout::of(*source, target, machine);
 }
 
-// The widest vectors: a square of n x n costs 2n loads and stores and n log2(n) shuffles, fewer per element
-// the wider it is.
+// The widest vectors are best: a square of n x n costs 2n loads and stores and n log2(n) shuffles, fewer per
+// element the wider it is.
 int64_t relayout_lanes(const TargetInfo& machine) {
   return machine.register_lanes(32);
 }

@@ -1,4 +1,4 @@
-// The choice of forms for resampled lines.
+// Chooses forms for resampled lines.
 #include "compiler/plan/resample.h"
 
 #include "compiler/plan/composites.h"
@@ -9,9 +9,9 @@
 namespace firn::plan {
 namespace {
 
-constexpr int64_t kMaxPeriod = 4;    // vectors whose shuffles repeat
+constexpr int64_t kMaxPeriod = 4;    // vectors until the shuffles repeat
 constexpr int64_t kMaxUnrolled = 40; // vectors with shuffles of their own
-constexpr int64_t kMaxSmall = 4;     // the same where code is to be small
+constexpr int64_t kMaxSmall = 4;     // kMaxUnrolled for small code
 
 using Form = ResamplePlan::Form;
 using Run = RowShuffles::Run;
@@ -53,7 +53,7 @@ Run longest_run(const std::vector<ShufflePattern>& patterns, size_t whole) {
   return best;
 }
 
-// Shuffles as long as their code is short: gathers take a step per element.
+// Prefers shuffles as long as their code is short: gathers take a step per element.
 ResamplePlan choose(const ResampledRows& resampled, const PlanOptions& options) {
   int64_t lanes = options.target.register_lanes(32);
   if (resampled.inner > 1 && resampled.inner < lanes) lanes = 1; // few channels last
@@ -88,7 +88,7 @@ RowShuffles RowShuffles::of(const ResampledRows& resampled, int64_t lanes) {
   for (int64_t v = 0; v + lanes <= resampled.out; v += lanes)
     shuffles.patterns.push_back(pattern_at(resampled, v, lanes));
   if (resampled.out % lanes != 0) shuffles.patterns.push_back(pattern_at(resampled, shuffles.last, lanes));
-  // The last vector is none of the whole ones where it overlaps the one before.
+  // The last vector is not a whole one if it overlaps the one before.
   shuffles.run = longest_run(shuffles.patterns, static_cast<size_t>(resampled.out / lanes));
   return shuffles;
 }

@@ -1,4 +1,4 @@
-// How lines of resampled images are combined: the places along a line that vectors of results want.
+// How lines of resampled images are combined: the places along a line that each vector of results reads.
 #pragma once
 
 #include "compiler/graph/resample.h"
@@ -19,30 +19,31 @@ struct ResampledRows {
   static std::optional<ResampledRows> of(const Instruction& composite);
 };
 
-// Places of a vector of results in the line: `base` and, per tap, what is to be added for every lane.
+// The places along a line that a vector of results reads: `base`, and per tap the distance of every lane from
+// it.
 struct ShufflePattern {
   int64_t base = 0, span = 0;
   std::vector<std::vector<int64_t>> lanes;
   bool repeats(const ShufflePattern& other) const { return lanes == other.lanes; }
 };
 
-// All vectors of a line whose neighbours lie side by side; the last one overlaps the one before where lines
-// are no multiple.
+// All vectors of a line whose neighbours lie side by side. The last one overlaps the one before if the line
+// is no multiple of vectors.
 struct RowShuffles {
-  // Vectors [first, first + count * period) of the whole ones whose shuffles repeat after `period` vectors,
-  // `advance` elements further on.
+  // Among the whole vectors, [first, first + count * period) have shuffles that repeat after `period`
+  // vectors, `advance` elements further on.
   struct Run {
     size_t first = 0, count = 0, period = 1;
     int64_t advance = 0;
   };
-  std::vector<ShufflePattern> patterns; // of every vector
+  std::vector<ShufflePattern> patterns; // one for every vector
   Run run;
-  int64_t last = 0; // where the last vector begins
+  int64_t last = 0; // place where the last vector begins
 
   static RowShuffles of(const ResampledRows& resampled, int64_t lanes);
-  // Whether two vectors hold all that any vector of results wants.
+  // Whether two vectors of the line hold all elements that any vector of results reads.
   bool are_near(int64_t lanes) const;
-  // Vectors with code of their own.
+  // The number of vectors with code of their own.
   int64_t unrolled() const {
     return static_cast<int64_t>(patterns.size() - run.count * run.period + run.period);
   }

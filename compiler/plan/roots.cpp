@@ -1,4 +1,4 @@
-// What kernels are built around.
+// Finds the instructions that kernels are built around.
 #include "compiler/plan/roots.h"
 
 #include "compiler/graph/fusion.h"
@@ -8,7 +8,7 @@
 namespace firn::plan {
 namespace {
 
-// The root of a fusion of that kind; null for other instructions.
+// The root of a fusion of kind `kind`; null for other instructions.
 const Instruction* root_of(const Instruction& fusion, FusionKind kind) {
   const Instruction* root = has_fusion_kind(fusion, kind) ? fusion_root(fusion) : nullptr;
   FIRN_CHECK(root || !has_fusion_kind(fusion, kind), "fusion without the root that its kind promises");

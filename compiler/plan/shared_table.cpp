@@ -1,4 +1,4 @@
-// When a table is held once.
+// Decides when a table is held only once.
 #include "compiler/plan/shared_table.h"
 
 #include "compiler/graph/fusion.h"
@@ -11,14 +11,14 @@
 namespace firn::plan {
 namespace {
 
-// The part of a run that reading scattered elements may add to it.
+// The share of a run's time that reading scattered elements may add.
 constexpr double kMaxOfRun = 0.02;
-// How many times as long a line takes to come as one of a stream, as measured: none is asked for ahead, and
-// few share a page.
+// Measured time of a scattered line relative to a line of a stream: no scattered line is prefetched, and few
+// share a page.
 constexpr double kScattered = 4;
 
-// How the dot is computed if it packs its columns for itself; nothing if it does not pack them, or if another
-// word than the cost model's decides.
+// The dot's plan if it packs its columns for itself. Nothing if it does not pack them, or if something other
+// than the cost model decides.
 std::optional<ContractionPlan> own_plan(const Instruction& dot, const PlanOptions& options,
                                         int64_t weight_bytes) {
   if (dot.attributes().has("plan")) return std::nullopt;
@@ -34,7 +34,7 @@ int64_t rounded_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Of the products with weights of a region, at the bounds of what varies.
+// Cycles of a region's products with weights, at the bounds of dims that vary.
 double cycles_of_products(const Region& region, const TargetInfo& target, int64_t weight_bytes) {
   double cycles = 0;
   for (const auto& instruction : region.instructions()) {
@@ -45,7 +45,7 @@ double cycles_of_products(const Region& region, const TargetInfo& target, int64_
   return cycles;
 }
 
-// Of reading rows out of panels, element by element.
+// Cycles of reading rows out of panels, element by element.
 double cycles_of_gathers(const std::vector<const Instruction*>& gathers, const TargetInfo& target,
                          int64_t weight_bytes) {
   double elements = 0;
@@ -65,7 +65,7 @@ int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction
     return 0;
   const TileShape& tile = plan->tiling.tile;
   int64_t columns = int64_t{tile.panel_vectors()} * tile.lanes, n = gathers[0]->operand(0).dim(0);
-  // Of few rows, a panel with its zeros may be more than the table and whole vectors of it.
+  // With few rows, a panel with its zeros may be larger than the table and its whole vectors.
   if (rounded_up(n, columns) >= n + rounded_up(n, tile.lanes)) return 0;
   if (options.goals.optimize_size()) return columns;
   // Parts of the reduction are packed apart.

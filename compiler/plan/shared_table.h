@@ -1,5 +1,5 @@
-// Tables of which rows are looked up and by which rows are multiplied too, such as the tokens of a language
-// model: held once, in the panels that tiles read (columns_of_panel), or once for each use.
+// Tables whose rows are both looked up and multiplied by, such as the tokens of a language model: they are
+// held once, in the panels that tiles read (columns_of_panel), or once for each use.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -9,9 +9,10 @@
 
 namespace firn::plan {
 
-// The columns of a panel in which the constant columns of `dot` may lie for these gathers of its rows, [n,k]
-// along axis 0, to read them as well; 0: each holds its own. An element of a row then has a cache line of its
-// own, which is to be little beside the products of the region at hand, or the object is to be small.
+// The width of the panels in which the constant columns of `dot` may lie so that these gathers of its rows,
+// [n,k] along axis 0, read them as well; 0: each use holds its own. Each element of a row then has a cache
+// line of its own, so the gathers must be short beside the products of the region, or the object is to be
+// small.
 int64_t shared_panel(const Instruction& dot, const std::vector<const Instruction*>& gathers,
                      const PlanOptions& options);
 

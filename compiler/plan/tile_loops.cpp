@@ -8,15 +8,15 @@
 namespace firn::plan {
 namespace {
 
-// How many operands in lanes there are: of batches, or groups.
+// The number of vector operands: one per batch or group.
 int64_t vector_outer(const ContractionShape& shape) {
   int64_t count = 1;
   for (int i = 0; i < shape.vector_outer_dims; ++i) count *= shape.outer[static_cast<size_t>(i)];
   return count;
 }
 
-// What the busiest of `threads` does where items are each group's walk in `shares` parts: they come in order,
-// and every thread takes as many as any other. In steps of one vector.
+// The most steps of one vector that any of `threads` takes, if each group's walk is cut into `split_m` items.
+// Items go to threads in order, equally many to each.
 int64_t busiest(int64_t outer, const ColumnGroups& groups, int64_t k_extent, int64_t split_m, int threads) {
   int64_t size = (k_extent + split_m - 1) / split_m, items = outer * groups.count() * split_m, max = 0;
   for (int64_t thread = 0, item = 0; thread < threads; ++thread) {
@@ -31,19 +31,19 @@ int64_t busiest(int64_t outer, const ColumnGroups& groups, int64_t k_extent, int
   return max;
 }
 
-// How much longer than needed threads may be busy, if each walk stays whole for that.
+// The unevenness among threads that is accepted for keeping each walk whole.
 constexpr double kUneven = 1.04;
 constexpr int64_t kMaxSharedItems = 4096;
 
-// A group of columns at a time is too few items for many threads: each group's walk over the rest is cut, as
-// few times as leave threads busy for as long.
+// One item per group of columns is too few for many threads: each group's walk over the rest is cut, as few
+// times as keep threads busy equally long.
 void choose_split_m(Tiling& tiling, const ContractionShape& shape, int threads, bool may_cut_rows) {
   if (threads <= 1 || !tiling.columns_outermost || tiling.row_block > 0) return;
   ColumnWalk walk = column_walk(shape, tiling.tile);
   if (walk.dim < 0 && !may_cut_rows) return;
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
   int64_t outer = vector_outer(shape), min = INT64_MAX;
-  std::vector<std::pair<int64_t, int64_t>> found; // shares, steps of the busiest
+  std::vector<std::pair<int64_t, int64_t>> found; // split_m, steps of the busiest
   for (int64_t wanted = 1; wanted <= walk.k_extent; ++wanted) {
     int64_t size = (walk.k_extent + wanted - 1) / wanted, split_m = (walk.k_extent + size - 1) / size;
     if (!found.empty() && found.back().first == split_m) continue;
@@ -57,8 +57,8 @@ void choose_split_m(Tiling& tiling, const ContractionShape& shape, int threads, 
   }
 }
 
-// Tiles of rows that leave threads waiting for each other make room for groups of columns, where rows stay
-// near for the next group.
+// If tiles of rows keep threads waiting for each other, groups of columns become the outermost loop, provided
+// that rows stay near for the next group.
 void choose_order(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
                   bool may_cut_rows) {
   constexpr double kGain = 1.08;
@@ -79,22 +79,22 @@ void choose_order(Tiling& tiling, const ContractionShape& shape, const TargetInf
   if (by_columns * kGain < by_rows) tiling = other;
 }
 
-// Weights pass from memory once if all rows are done with a column group while it is near. Of a long
-// reduction that takes parts, so that one part of both operands stays in the second cache level; of many
-// rows, blocks of rows.
+// Weights pass from memory once if all rows are done with a column group while it is near. A long reduction
+// needs parts for that, so that one part of both operands stays in the second cache level; many rows need
+// blocks of rows.
 bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
   return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.m > tile.rows;
 }
 
-// Tiles that leave little of so many rows, so that each thread's blocks have as many as any other's; if they
-// are about as good.
+// Chooses tiles that leave few of `rows` rows over, so that all threads' blocks have equally many tiles, if
+// these tiles are about as good.
 void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target,
                          int64_t rows) {
   constexpr double kAsGood = 1.03;
   ContractionShape block = shape;
   block.m = rows;
   TileShape tile = choose_tiling(block, target).tile;
-  tile.column_streams = 1; // which are of all rows
+  tile.column_streams = 1; // streams cover all rows
   Tiling fitting = choose_tiling(shape, target, &tile);
   if (fitting.cycles > kAsGood * tiling.cycles) return;
   fitting.columns_outermost = tiling.columns_outermost;
@@ -131,12 +131,12 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   if (tiling.split_k > 1) tiling.columns_outermost = true;
   if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
   tiling.columns_outermost = true;
-  // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
-  // and the results of the block.
+  // The cache holds two groups of columns, the current and the next one, and the results of the block beside
+  // a block of rows.
   int64_t column_bytes = bit_width(g.columns.type.dtype) / 8, bytes = bit_width(g.rows.type.dtype) / 8;
   int64_t group_bytes = k_extent * tile.vectors * tile.lanes * column_bytes,
           max = share_of(target.l2_bytes, cache_share::kColumnGroup);
-  // What lies in panels already has all steps of each together.
+  // Columns that lie in panels already have all steps of a panel together.
   if (!form && g.panel_columns == 0 && group_bytes > max &&
       rows * k_extent * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
     tiling.split_k = static_cast<int>((group_bytes + max - 1) / max);

@@ -1,4 +1,4 @@
-// Shapes of tile matrices and what they cost.
+// Chooses shapes of tile matrices by their cost.
 #include "compiler/plan/tile_matrices.h"
 
 #include "compiler/plan/cost_model.h"
@@ -12,18 +12,18 @@ namespace {
 using Facts = TileMatrixFacts;
 
 constexpr int kGroupBytes = 4;
-// Of every vector of sums: it is stored, loaded again, and its result stored.
+// Cycles per vector of sums: to store it, load it again, and store its result.
 constexpr double kStoreCycles = 4;
-// Of one that is stored and loaded once more.
+// Cycles to store and load a vector of sums once more.
 constexpr double kPassCycles = 1.5;
-// Of the loops around a block.
+// Cycles of the loops around a block.
 constexpr double kBlockCycles = 30;
 
 int64_t ceil_of(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-// Steps, in k groups, that divide the innermost loop, within blocks if it has these.
+// Steps, in k groups, that divide the innermost loop, or its blocks if it has them.
 int groups_of(const ContractionShape& shape) {
   const ReductionLoop& loop = shape.k.back();
   int64_t run = loop.block > 0 ? std::gcd(loop.block, loop.extent) : loop.extent;
@@ -32,7 +32,7 @@ int groups_of(const ContractionShape& shape) {
   return groups;
 }
 
-// Of all rows, in as few tiles as hold them, evenly.
+// Rows of a tile that splits all rows evenly into as few tiles as possible.
 int even_rows(int64_t rows) {
   return static_cast<int>(ceil_of(rows, ceil_of(rows, Facts::kRows)));
 }
@@ -43,8 +43,8 @@ double products_of(const ContractionShape& shape) {
   return k_extent;
 }
 
-// One block of sums, whose reduction takes so many blocks; `streams`: its columns come from the second cache
-// level.
+// Cycles of one block of sums, whose reduction takes `k_blocks` blocks; `streams`: its columns come from the
+// second cache level.
 double block_cycles(const ContractionShape& shape, const TileBlock& block, int rows, int wide, bool streams,
                     int64_t k_blocks) {
   int high = block.tiles_for(rows);
@@ -52,7 +52,7 @@ double block_cycles(const ContractionShape& shape, const TileBlock& block, int r
   compute = std::max(compute, Facts::kLatency);
   double loads = (high * block.rows + wide * block.groups) / Facts::kRowsPerCycle;
   double streamed = streams ? wide * block.groups * Facts::kRowBytes : 0;
-  // Sums leave and come again, and their next products wait for it.
+  // Sums are stored and loaded again, and the next products wait for that.
   double again = static_cast<double>(k_blocks - 1) * (rows * wide * kPassCycles + Facts::kLatency);
   return products_of(shape) / block.groups * (std::max(compute, loads) + streamed / Facts::kL2BytesPerCycle) +
          rows * wide * kStoreCycles + again + kBlockCycles;
@@ -72,7 +72,7 @@ double panel_bytes(const ContractionShape& shape, int wide) {
   return products_of(shape) * wide * Facts::kRowBytes;
 }
 
-// Blocks of the reduction whose columns stay near while rows pass; 1 where its loops have none so small.
+// Blocks of the reduction whose columns stay near while rows pass; 1 if its loops have no blocks so small.
 int64_t choose_k_blocks(const ContractionShape& shape, int wide, const TargetInfo& target) {
   const ReductionLoop& loop = shape.k[k_block_level(shape)];
   if (shape.optimize_size || loop.kind != ReductionLoop::Kind::Rolled || loop.block > 0) return 1;
@@ -80,7 +80,7 @@ int64_t choose_k_blocks(const ContractionShape& shape, int wide, const TargetInf
           blocks = ceil_of(static_cast<int64_t>(panel_bytes(shape, wide)), max);
   if (panel_bytes(shape, wide) <= l1_share(target, cache_share::kWorkingSet) || blocks > loop.extent)
     return 1;
-  return ceil_of(loop.extent, k_block_extent(shape, blocks)); // none without steps
+  return ceil_of(loop.extent, k_block_extent(shape, blocks)); // no block is empty
 }
 
 } // namespace
@@ -139,7 +139,7 @@ double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, c
   ColumnGroups groups = column_groups(shape.n, tile);
   double room = l1_share(target, cache_share::kWorkingSet);
   auto rest = static_cast<int>(shape.m % tile.rows);
-  // All columns; of each group `passing` bytes of rows come from the second cache level.
+  // Cycles of all columns; for each group, `passing` bytes of rows come from the second cache level.
   auto all_columns = [&](double passing, bool streams, int64_t k_blocks) {
     auto group = [&](int wide) {
       double cycles = static_cast<double>(shape.m / tile.rows) *
@@ -154,18 +154,19 @@ double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, c
   };
   double outer = 1;
   for (int64_t extent : shape.outer) outer *= static_cast<double>(extent);
-  // Columns outermost: blocks of them stay, while rows pass; where there are no others, all columns pass.
+  // Columns outermost: blocks of columns stay near while rows pass; if there is only one tile of rows, all
+  // columns pass.
   bool passes_again = shape.m > tile.rows;
   auto vector_bytes = static_cast<double>(shape.vector_bytes),
        scalar_bytes = static_cast<double>(shape.scalar_bytes) / outer;
   int64_t k_blocks = passes_again ? choose_k_blocks(shape, tile.vectors, target) : 1;
   double panel = panel_bytes(shape, tile.vectors) / static_cast<double>(k_blocks);
-  // Windows read rows several times, the next ones while they are near.
+  // Windows read a row several times; the repeats come while it is near.
   double all_rows = products_of(shape) * static_cast<double>(shape.m) * kGroupBytes,
          passing = std::min(all_rows, scalar_bytes * static_cast<double>(k_blocks));
   double cycles =
       all_columns(scalar_bytes > room ? passing : 0, (passes_again ? panel : vector_bytes) > room, k_blocks);
-  // Rows outermost: those of a tile stay, while columns pass.
+  // Rows outermost: the rows of a tile stay near while columns pass.
   double tile_bytes = scalar_bytes * tile.rows / static_cast<double>(shape.m);
   if (shape.vector_outer_dims == 0)
     cycles = std::min(cycles, all_columns(tile_bytes > room ? passing : 0, vector_bytes > room, 1));
@@ -190,8 +191,8 @@ int64_t tile_k(const ContractionShape& shape) {
   return static_cast<int64_t>(products_of(shape)) / groups_of(shape);
 }
 
-// Products are few instructions that take long, and vectors compute meanwhile if they find their sums. Among
-// fewer steps the epilogue would hold products up.
+// Products are few instructions that take long, and vectors can compute the epilogue of the previous tile
+// meanwhile. If there are few steps, the epilogue would hold products up.
 void choose_epilogue(Tiling& tiling, const ContractionShape& shape) {
   constexpr int64_t kManySteps = 8;
   if (tiling.optimize_size || tiling.accumulator_tiles > 1 || tiling.k_blocks > 1) return;

@@ -1,6 +1,5 @@
-// The choice of register tile and loop order. Cycles of every candidate tile are counted exactly, edges
-// included: per reduction step a tile takes as long as its FMAs need pipes, its loads need ports, or one
-// FMA's latency.
+// Chooses register tile and loop order. Cycles of every candidate tile are counted exactly, edges included: a
+// reduction step takes as long as its FMAs need pipes, its loads need ports, or one FMA's latency.
 #include "compiler/plan/tiling.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/tile_matrices.h"
@@ -14,39 +13,39 @@
 namespace firn::plan {
 namespace {
 
-// Steps of the innermost loop per iteration: loop control and requests ahead cost nothing then.
+// Steps of the innermost loop per iteration: enough to hide loop control and prefetches.
 constexpr int kUnroll = 4;
-// What an instruction of a step beside its FMAs weighs in the choice of tiles. It costs nothing while the
-// core is the thread's own, but with every one of them a neighbour on the same core slows the FMAs down the
-// sooner.
+// The weight of an instruction of a step other than its FMAs in the choice of tiles. It costs nothing while
+// the thread has the core alone, but the more of them there are, the sooner a neighbour on the same core
+// slows the FMAs down.
 constexpr double kInstructionCycles = 0.03;
-// In such instructions: a vector, which comes from beyond the first cache level in most steps, and the end of
-// a loop around every step.
+// The weight, in such instructions, of a vector, which comes from beyond the first cache level in most steps,
+// and of the end of a loop around every step.
 constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
-// Sums in parts of vectors hide the latency of FMAs worse than as many whole ones: those of a row start
-// together.
+// Sums in parts of vectors hide the latency of FMAs worse than as many whole vectors do: the parts of one
+// vector start together.
 constexpr double kPartsLatency = 1.5;
-// Vectors of a column group that do not stay in the first cache level come from the second for every row of
-// tiles, at this part of its rate.
+// The share of the second cache level's bandwidth at which vectors of a column group arrive that do not stay
+// in the first level and are loaded for every row of tiles.
 constexpr double kStreamRate = 0.75;
-// What rows that are left may cost in several tiles, of their cost in one.
+// The most that a rest of rows may cost in several tiles, relative to one tile.
 constexpr double kMaxRestCost = 1.25;
-// Rows that vary: from as many on, a run is more than a pass over the vectors; up to as many, what whole
-// tiles leave of them counts.
+// For rows that vary: from kFewestRows on, a run is more than a pass over the vectors; up to kFewRows, the
+// rest that whole tiles leave counts.
 constexpr int64_t kFewestRows = 8, kFewRows = 64;
-// Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
+// The most accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kMaxSmallCodeAccumulators = 12;
-// What k_interleave is worth it for, of a contraction's cycles.
+// The least share of a contraction's cycles that k_interleave has to win.
 constexpr double kInterleaveGain = 0.03;
 
-// Narrow factors in general registers, several to a word.
+// Whether narrow factors are in general registers, several to a word.
 bool is_of_words(const MacFacts& mac, const TargetInfo& target) {
   return target.vector_bits == 0 && mac.form != MacForm::Native;
 }
 
-// Cycles of one step of a rows x registers tile. Where a scalar operand cannot be folded into the FMA
-// it costs a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
-// What widens narrow factors runs beside their products.
+// Cycles of one step of a rows x registers tile. A scalar operand that cannot be folded into the FMA costs a
+// load; if it can, every FMA that folds it loads it again, which two loads per cycle cover. Instructions that
+// widen narrow factors run beside the products.
 double step_cycles(int rows, int registers, int accumulator_splits, const MacFacts& mac,
                    const TargetInfo& target) {
   int split_k = target.vector_parts;
@@ -59,7 +58,7 @@ double step_cycles(int rows, int registers, int accumulator_splits, const MacFac
   return std::max({compute, loads, latency});
 }
 
-// Products of several instructions need a register of their own on the way to their sum.
+// A product of several instructions needs a register of its own until it is added.
 int products_on_their_way(const MacFacts& mac) {
   return mac.instructions > 1 ? 1 : 0;
 }
@@ -68,9 +67,10 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
   int wide = registers * target.vector_parts;
   // The scheduler loads the words of a step before it takes them apart.
   if (is_of_words(mac, target)) return rows * wide * accumulator_splits + rows + wide + mac.operand_registers;
-  // Of words that are looked up: the table, and words on their way to it.
+  // Looked-up words need the table, and registers for words on their way to it.
   int table = shape.looks_up_words ? 5 : 0;
-  // A row takes the steps of a word as they are taken apart; more keep them for those behind.
+  // With one row, the steps of a word are used as they are taken apart; more rows keep the words for later
+  // rows.
   int words = rows == 1 && shape.mac.k_group() > 1 ? 1 : wide;
   int inner_accumulators =
       shape.has_inner_accumulators ? rows * wide * accumulator_splits + words + table : 0;
@@ -79,8 +79,8 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
 }
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
-// before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
-// cost more, unless its scalars, one for every FMA, keep the loads busier than that.
+// before still needs its own, and spill sums. For short steps a loop would cost more, unless a scalar for
+// every FMA keeps the load ports busier than that.
 bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   int registers = column_groups(shape.n, tile).max_registers() * target.vector_parts;
   int accumulators = tile.rows * registers * tile.accumulator_splits;
@@ -95,8 +95,8 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
                                                       : registers == 1 && needed >= target.vector_registers;
 }
 
-// Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
-// those after it, at the same price: rows next to each other read the same ones.
+// Whether straight code of all values of a split loop would make the compiler keep scalars of one value for
+// later ones, and spill sums: neighbouring rows read the same scalars.
 bool splits_too_many(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   int64_t registers = column_groups(shape.n, tile).max_registers() * target.vector_parts;
   int64_t needed = int64_t{tile.rows} * registers * tile.accumulator_splits + registers + tile.rows;
@@ -112,7 +112,7 @@ bool has_long_split(const ContractionShape& shape) {
   });
 }
 
-// Partial sums for tiles of few rows, over the same column groups: as many as hide the latency of FMAs.
+// Partial sums for tiles of few rows, over the same column groups: enough to hide the latency of FMAs.
 int choose_rest_splits(int rows, const TileShape& tile, const ContractionShape& shape,
                        const TargetInfo& target) {
   MacFacts mac = facts_of(shape.mac, target);
@@ -127,18 +127,18 @@ int choose_rest_splits(int rows, const TileShape& tile, const ContractionShape& 
   return best;
 }
 
-// Whether tiles of the rows that whole tiles leave have partial sums of their own: where these rows are not
-// known, and where a tile cannot be chosen to leave none, for its columns are given.
+// Whether the tiles for the rest of the rows have partial sums of their own: the rest is not known, or the
+// tile cannot be chosen to leave none because its columns are given.
 bool splits_rest(const ContractionShape& shape, const TileShape& tile) {
   bool leaves_rows = shape.m_varies || (shape.panel > 0 && shape.m % tile.rows != 0);
   return leaves_rows && tile.k_interleave == 1 && !shape.optimize_size;
 }
 
-// Cycles per step of the reduction. Stores and its start cost about a cycle per accumulator, spread over its
-// length; so does every addition of the steps in two registers.
+// Cycles per step of the reduction. Its start and its stores cost about a cycle per accumulator, spread over
+// its length; so does every addition of the steps in two registers.
 class TileCost {
 public:
-  // `instruction_cycles`: of the instructions of a step beside its FMAs.
+  // `instruction_cycles`: weight of a step's instructions other than its FMAs.
   TileCost(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
            double instruction_cycles)
       : target_(target), product_(facts_of(shape.mac, target)), instruction_cycles_(instruction_cycles),
@@ -160,7 +160,7 @@ public:
 
 private:
   double streamed(int rows, int registers, int k_interleave) const {
-    // The rows of a tile pass before the next one asks for the panel again.
+    // The rows of a tile pass before the next tile reads the panel again.
     double working_set = k_extent_ / k_interleave * (registers * vector_bytes_ + rows * scalar_bytes_);
     double room = cache_share::kWorkingSet * static_cast<double>(target_.l1_bytes);
     return passes_again_ && working_set > room
@@ -175,7 +175,7 @@ private:
   double loop_;
 };
 
-// Cycles of all column groups of a tile, those of one given by a function of its form.
+// Adds the cycles of all column groups of a tile; `cycles` gives those of one group by its form.
 double over_column_groups(const ContractionShape& shape, const TileShape& tile,
                           const std::function<double(int vectors, int registers, int k_interleave)>& cycles) {
   ColumnGroups groups = column_groups(shape.n, tile);
@@ -201,12 +201,12 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   });
 }
 
-// Tiles of what whole tiles leave of rows that vary.
+// Tiles for the rest that whole tiles leave of rows that vary.
 struct RestTiles {
-  std::vector<int> splits; // by their rows; empty: those of whole tiles
-  int max = 1;             // rows of one; others have a half, a quarter, ...
+  std::vector<int> splits; // partial sums by rows of the tile; empty: as in whole tiles
+  int max = 1;             // most rows of one tile; others have a half, a quarter, ...
 
-  // The cycles of `rows` rows in such tiles, the first of them of `height` or fewer.
+  // The cycles of `rows` rows in such tiles, the first of them with `height` rows or fewer.
   template <class CyclesOf> static double cycles(int rows, int height, CyclesOf cycles_of) {
     double sum = 0;
     for (; height > 0; rows %= height, height /= 2) sum += rows / height * cycles_of(height);
@@ -214,8 +214,8 @@ struct RestTiles {
   }
 };
 
-// Code for each number of rows would be most of a kernel: tiles have as few rows as are, with their halves
-// and so on, nearly as good.
+// Code for each number of rows would be most of a kernel. So tiles have the fewest rows that, with their
+// halves and so on, are nearly as good.
 RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   RestTiles rest;
   if (splits_rest(shape, tile))
@@ -236,8 +236,8 @@ RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile
   return rest;
 }
 
-// Cycles of a row, the mean over numbers of rows that a run may have: powers of two, as people have batches
-// and lengths, and as much weight on all others, of which what whole tiles leave counts where they are few.
+// Cycles per row, averaged over numbers of rows that a run may have: powers of two, which batches and lengths
+// often are, and with the same weight all others, for which the rest counts if they are few.
 double varying_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   RestTiles rest = choose_rest_tiles(shape, tile, target);
   TileCost tile_cost(shape, tile, target, kInstructionCycles);
@@ -262,7 +262,7 @@ double varying_cycles(const ContractionShape& shape, const TileShape& tile, cons
   });
 }
 
-// For sums and factors.
+// Registers for sums and factors.
 int register_count(const ContractionShape& shape, const TargetInfo& target) {
   if (target.vector_bits > 0) return target.vector_registers;
   return is_float(shape.mac.accumulator) ? std::max(4, target.vector_registers / 2)
@@ -289,7 +289,7 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
         bool is_min = target.vector_parts > 1 && rows * wide * accumulator_splits == 1;
         if (shape.optimize_size && accumulators > kMaxSmallCodeAccumulators && !is_min) break;
         if (accumulator_splits > 1 && accumulators > 2 * target.fma_latency * target.fma_pipes) break;
-        // More rows hide latency for less.
+        // More rows hide the latency at lower cost.
         if (accumulator_splits > 1 && target.vector_parts > 1 && rows < shape.m && target.has_fma) break;
         TileShape tile{rows, vectors, best.lanes, accumulator_splits, k_interleave, panel};
         double cycles = shape.m_varies ? varying_cycles(shape, tile, target)
@@ -314,11 +314,11 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   return best;
 }
 
-// Few rows over weights that come from memory take as long as these take to come, which is shorter as several
-// streams. Nothing where they are near, or one stream is as fast, or may be.
+// Few rows over weights from memory take as long as the weights take to arrive, which is shorter in several
+// streams. Nothing if the weights are near, or if one stream is as fast or may be.
 std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const TargetInfo& target) {
-  constexpr int64_t kStreamBytes = 16384; // of one that is worth it
-  constexpr int kVectors = 2;             // of all streams together they hide the latency of FMAs
+  constexpr int64_t kStreamBytes = 16384; // bytes of a stream that is worth it
+  constexpr int kVectors = 2;             // vectors per stream; all streams hide the latency of FMAs
   Tiling tiling;
   TileShape& tile = tiling.tile;
   tile.column_streams = target.memory_streams;
@@ -337,7 +337,7 @@ std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const
   return fits ? std::optional(tile) : std::nullopt;
 }
 
-// Cycles of the bytes that an order streams.
+// Cycles of the bytes that a loop order streams.
 double streamed_cost(double bytes, double working_set, const TargetInfo& target) {
   return bytes / bytes_per_cycle(working_set, target);
 }
@@ -363,7 +363,7 @@ void ContractionShape::multiply_in(const MacInstruction& matrices) {
 
 namespace {
 
-// The most vectors up to `most` that divide a panel evenly.
+// The most vectors up to `max` that divide a panel evenly.
 int even_part(int64_t panel, int max) {
   while (panel % max != 0) --max;
   return max;
@@ -409,7 +409,7 @@ std::string check_column_streams(const Tiling& tiling, const ContractionShape& s
   bool is_rolled = std::all_of(shape.k.begin(), shape.k.end(), [](const ReductionLoop& loop) {
     return loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
   });
-  // Where integers become floats one by one, this takes longer than they take to come.
+  // If integers are converted to floats one by one, this takes longer than loading them.
   bool is_slow = shape.has_inner_accumulators && shape.mac.kind == MacKind::Fma;
   if (!is_one_tile || !is_rolled || is_slow || shape.mac.kind == MacKind::TileMatrix)
     return "streams of columns are of one register tile's rows, and of loops of the reduction without blocks";
@@ -455,13 +455,13 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
          regrouped = static_cast<double>(groups.count() - 1);
   double first_pass = streamed_cost(vector_bytes, static_cast<double>(shape.weight_bytes), target);
   // Columns outermost: the scalar operand passes once per group, one panel of vectors stays near, and the
-  // next is asked for while sums are computed.
+  // next is requested while sums are computed.
   double columns_first =
       streamed_cost(scalar_bytes * static_cast<double>(groups.count()), scalar_bytes + panel, target) +
       streamed_cost(panel * (row_tiles - 1) * static_cast<double>(groups.count()), panel, target) +
       std::max(0.0, first_pass - tiling.cycles);
-  // Rows outermost: all vectors pass once per row of tiles, unasked the first time; the scalars of one row of
-  // tiles pass once per group.
+  // Rows outermost: all vectors pass once per row of tiles, the first time without requests; the scalars of
+  // one row of tiles pass once per group.
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target) +
                       streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
   tiling.columns_outermost =

@@ -1,4 +1,4 @@
-// Walks down decision trees.
+// Chooses how trees are walked.
 #include "compiler/plan/trees.h"
 
 #include "compiler/graph/tree_ensemble.h"
@@ -8,10 +8,12 @@
 namespace firn::plan {
 namespace {
 
-// A step waits for two loads and a comparison, some fifteen cycles, in which as many walks take theirs.
+// A step waits some fifteen cycles for two loads and a comparison; as many walks take their steps in that
+// time.
 constexpr int64_t kWalks = 8;
 constexpr int64_t kMaxWalks = 64;
-// Rows of an item, which every tree is walked for while its entries are near: no more than lie near too.
+// Rows of an item: every tree is walked for all of them while their entries are near, so they are no more
+// than lie near too.
 constexpr int64_t kMaxBlock = 256;
 
 TreesPlan choose(const Instruction& composite, const PlanOptions& options) {

@@ -1,4 +1,5 @@
-// How walks down decision trees are taken: how many side by side, so that one waits while others go on.
+// How walks down decision trees are interleaved: how many go side by side, so that one waits while others go
+// on.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"

@@ -1,4 +1,4 @@
-// Which algorithms take dims that vary.
+// Tells which algorithms take dims that vary.
 #include "compiler/plan/varying_dims.h"
 
 #include "compiler/graph/fusion.h"
@@ -19,7 +19,7 @@
 namespace firn::plan {
 namespace {
 
-// Whether all dims of one type but `axis` are at most those of another, whatever the symbols are.
+// Whether all dims of one type but `axis` are at most those of another, whatever the values of symbols.
 bool lies_within(const Type& part, const Type& whole, int64_t axis) {
   for (size_t d = 0; d < part.dims.size(); ++d)
     if (static_cast<int64_t>(d) != axis && (whole.dims[d].extent - part.dims[d].extent).lower_bound() < 0)
@@ -27,7 +27,7 @@ bool lies_within(const Type& part, const Type& whole, int64_t axis) {
   return true;
 }
 
-// Whether positions that come with indices, but not from them, are there.
+// Whether the positions that accompany indices, but do not come from them, always exist.
 bool has_known_positions(const Instruction& instruction) {
   switch (instruction.opcode()) {
   case Opcode::GatherElements:
@@ -44,7 +44,7 @@ bool has_known_positions(const Instruction& instruction) {
   }
 }
 
-// Whether the code of an element asks for no extent that varies but as an expression.
+// Whether the code of an element uses extents that vary only in expressions.
 bool has_varying_element_form(const Instruction& instruction) {
   if (instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite)) {
     const auto& inner = instruction.region().instructions();
@@ -74,7 +74,7 @@ std::string check_top_k(const Instruction& instruction) {
   return (extent - kept).lower_bound() < 0 ? "there may be fewer elements than are kept" : "";
 }
 
-// Of what is computed of a contraction's sums, which stand in registers while indices of other values would
+// Whether an epilogue may have extents that vary: sums stand in registers while values at other indices would
 // be read.
 bool has_varying_epilogue(const Instruction& instruction, const KernelRoot& root) {
   if (&instruction == root.op) return true;
@@ -85,7 +85,7 @@ bool has_varying_epilogue(const Instruction& instruction, const KernelRoot& root
   });
 }
 
-// Blocks hold dims that do not vary, and strides are those of the dims.
+// Blocks must hold dims that do not vary, and strides must follow from the dims.
 bool has_plain_extents(const Type& type) {
   if (!type.is_tensor() || !type.layout.strides.empty()) return false;
   return std::all_of(type.layout.blocks.begin(), type.layout.blocks.end(), [&](const Layout::Block& block) {
@@ -104,7 +104,7 @@ bool has_plain_extents(const Instruction& instruction) {
   return true;
 }
 
-// Of kernels that compute an epilogue of sums in registers.
+// Why a kernel that computes its epilogue from sums in registers cannot take dims that vary; empty: it can.
 std::string check_epilogue(const Instruction& instruction) {
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root) root = find_pooling(instruction);

@@ -1,5 +1,5 @@
-// Instructions whose dims vary from run to run within bounds: which of the algorithms take such dims, and
-// with what. Decisions are made at the bounds, but for Winograd's algorithm: over all sizes (cost_model.h).
+// Instructions whose dims vary from run to run within bounds: which algorithms take such dims, and with which
+// plans. Decisions are made at the bounds, except for Winograd's algorithm: over all sizes (cost_model.h).
 #pragma once
 
 #include "compiler/plan/contraction_plan.h"

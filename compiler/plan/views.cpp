@@ -1,4 +1,4 @@
-// What lies where another value does.
+// Finds values that lie within another value's memory.
 #include "compiler/plan/views.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool has_unused_lanes(const Type& type) {
   return static_cast<int64_t>(type.physical_byte_size()) != static_cast<int64_t>(type.byte_size());
 }
 
-// Row-major order of elements in memory, whatever the layout is called.
+// Whether elements are in row-major order in memory, whatever the layout is called.
 bool is_row_major(const Type& type) {
   if (!type.layout.strides.empty() || has_unused_lanes(type)) return false;
   int64_t last = -1;
@@ -52,7 +52,8 @@ bool is_transpose_view(const Instruction& transpose) {
   return dims == nontrivial_dims(from);
 }
 
-// Both in blocks of one leading dim; what is divided anew lies between the blocks and their lanes.
+// Whether both types are in blocks of one leading dim: the dims that are divided anew lie between the blocks
+// and their lanes.
 bool keeps_blocks(const Type& from, const Type& to) {
   auto is_in_order = [](const Layout& layout) {
     return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
@@ -64,7 +65,7 @@ bool keeps_blocks(const Type& from, const Type& to) {
   return true;
 }
 
-// The bytes of the result are the operand's bytes.
+// Whether the result's bytes are the operand's bytes.
 bool is_whole_view(const Instruction& instruction) {
   const Type& to = instruction.type();
   const Type& from = instruction.operand(0).type();
@@ -106,7 +107,7 @@ std::vector<PhysicalDim> physical_dims_of(const Type& type) {
 
 namespace {
 
-// Where dims vary only what keeps the row-major order whatever they are is a view.
+// If dims vary, an instruction is a view only if it keeps the row-major order for all their values.
 bool is_varying_view(const Instruction& instruction) {
   const Type &from = instruction.operand(0).type(), &to = instruction.type();
   if (!from.layout.is_plain() || !to.layout.is_plain() || bit_width(from.dtype) != bit_width(to.dtype))
@@ -149,7 +150,7 @@ std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part,
       whole.layout.blocks != part.layout.blocks || bit_width(whole.dtype) % 8 != 0)
     return std::nullopt;
   std::vector<PhysicalDim> outer = physical_dims_of(whole), inner = physical_dims_of(part);
-  // From inside out: full dims, then one partial dim, then dims of which the part has one step.
+  // From inside out, there are full dims, then one partial dim, then dims of which the part has one step.
   int64_t stride = 1, offset = 0;
   bool partial = false;
   std::vector<int64_t> rest = starts;

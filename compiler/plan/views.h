@@ -19,12 +19,14 @@ std::vector<PhysicalDim> physical_dims_of(const Type& type);
 // Whether no dim of operands and results varies.
 bool has_static_types(const Instruction& instruction);
 
-// The bytes into its first operand at which the instruction's one result lies: of reshapes and bitcasts that
-// keep the physical order, contiguous slices, copies to the same layout. Nothing if it is computed.
+// The offset in bytes into its first operand at which the instruction's one result lies: for reshapes and
+// bitcasts that keep the physical order, contiguous slices, and copies to the same layout. Nothing if the
+// result is computed.
 std::optional<int64_t> view_offset(const Instruction& instruction);
 
-// The bytes from the start of `whole` at which `part` lies if both are the elements of a slice that is
-// contiguous in memory: starts (per logical dim) of the part within the whole. Nothing if it is not.
+// The offset in bytes from the start of `whole` at which `part` lies if its elements are a slice that is
+// contiguous in memory. `starts`: the first index of the part within the whole, per logical dim. Nothing if
+// the slice is not contiguous.
 std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part,
                                          const std::vector<int64_t>& starts);
 

@@ -1,4 +1,4 @@
-// How walks over windows are cut into tiles.
+// Cuts walks over windows into tiles.
 #include "compiler/plan/windows.h"
 
 #include "compiler/graph/builder.h"
@@ -13,18 +13,18 @@ namespace {
 
 // Pixels of a depthwise tile: enough to hide the latency of FMAs, few enough for their registers.
 constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
-// Of one whose window is a loop: where it meets an edge each has loops of its own.
+// Pixels of a depthwise tile whose window is a loop: at an edge, each pixel has loops of its own.
 constexpr int64_t kRolledPixels = 8;
-constexpr int64_t kSmallCodePixels = 6; // where small code comes before speed
-// FMAs of one tile that are emitted as straight code; products and sums of their own count twice.
+constexpr int64_t kSmallCodePixels = 6; // pixels if small code comes before speed
+// FMAs of one tile that are emitted as straight code; products that are added separately count twice.
 constexpr int64_t kMaxUnrolledFmas = 160;
 constexpr int64_t kMaxPooledPixels = 8;
 // Window positions of one pooling tile that are emitted as straight code.
 constexpr int64_t kMaxUnrolledSteps = 200;
-constexpr int64_t kMaxRowWindow = 16; // that is straight code
+constexpr int64_t kMaxRowWindow = 16; // positions of a row window that is straight code
 constexpr int64_t kShortLine = 6;     // positions; tiles lie along a longer dim, if there is one
 
-// The channels of a block if the layout is plain but for these; else 0.
+// The channels of a block if the layout is plain apart from these blocks; else 0.
 int channel_block(const Type& type) {
   const Layout& layout = type.layout;
   bool is_blocked = layout.blocks.size() == 1 && layout.blocks[0].dim == 1 && layout.strides.empty() &&
@@ -32,7 +32,7 @@ int channel_block(const Type& type) {
   return is_blocked ? layout.blocks[0].size : 0;
 }
 
-// Of blocks that are whole vectors.
+// Whether windows walk blocks that are whole vectors.
 bool has_window_tiles(const Type& input, const Type& result, const std::vector<WindowDim>& window,
                       int lanes) {
   int block = channel_block(input);
@@ -48,8 +48,8 @@ int64_t size_of(const std::vector<WindowDim>& window) {
   return size;
 }
 
-// The last spatial dim, unless that is too short to keep the pipes busy and another is longer. Of extents
-// that vary the bounds decide.
+// The last spatial dim, unless it is too short to keep the pipes busy and another is longer. The bounds
+// decide for extents that vary.
 int64_t tiled_dim(const Type& result, size_t dims) {
   auto extent = [bound = result.at_bound()](int64_t dim) { return bound.dim(static_cast<int>(dim) + 2); };
   int64_t along = static_cast<int64_t>(dims) - 1;
@@ -63,8 +63,8 @@ bool is_rolled(const Type& result, const std::vector<WindowDim>& window) {
   return window[static_cast<size_t>(tiled_dim(result, window.size()))].size > kMaxUnrolledWindow;
 }
 
-// Tiles of at most `max_pixels`. Straight code holds at most `max_body_k` products, of which a window takes
-// `steps`.
+// Cuts a result into tiles of at most `max_pixels`. Straight code holds at most `max_body_k` products,
+// `k_extent` of them for a window.
 WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t max_pixels,
                  int64_t k_extent, int64_t max_body_k) {
   WindowTiling tiling;
@@ -78,7 +78,7 @@ WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64
   return tiling;
 }
 
-// Constants that the epilogue wants in registers. A long one has a loop and all registers of its own.
+// Constants that the epilogue keeps in registers. A long epilogue has a loop and all registers of its own.
 int64_t epilogue_constants(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion) || has_long_epilogue(instruction)) return 0;
   int64_t count = 0;
@@ -96,7 +96,7 @@ int64_t epilogue_constants(const Instruction& instruction) {
   return std::min<int64_t>(count, 6);
 }
 
-// The convolution, if it is one of groups of `channels` that divide a vector.
+// The convolution, if its groups have so few channels that they divide a vector.
 const Instruction* depthwise_convolution(const Instruction& instruction, const PlanOptions& options) {
   auto root = find_contraction(instruction);
   if (!root || !root->op->is(Opcode::Convolution)) return nullptr;
@@ -117,13 +117,13 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   return narrow && typed && tiled ? &convolution : nullptr;
 }
 
-// Whether a product of several steps takes as many lines of the convolution's windows.
+// Whether a product of several steps can take as many lines of the convolution's windows.
 bool has_row_groups(const Instruction& convolution, const MacInstruction& mac) {
   return mac.kind == MacKind::Dot4 && check_mac(mac, convolution).empty() &&
          convolution.operand(1).dim(1) == 1 && convolution.attributes().window().dims.size() == 2;
 }
 
-// Products of bytes that are one instruction, where that saves steps; else those of f32.
+// Chooses products of bytes if they are one instruction and save steps; else those of f32.
 MacInstruction choose_row_mac(const Instruction& convolution, const Type& result, const TargetInfo& target) {
   std::optional<MacInstruction> mac = choose_mac(convolution, target, /*strict=*/false);
   if (!mac || !has_row_groups(convolution, *mac)) return {};
@@ -131,7 +131,7 @@ MacInstruction choose_row_mac(const Instruction& convolution, const Type& result
   if (facts.form != MacForm::Native || facts.register_bits < target.register_bits()) return {};
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   int64_t along = tiled_dim(result, window.size()), map_rows = window[static_cast<size_t>(1 - along)].size;
-  // Lines in groups are straight code, and so is what lies along them.
+  // Lines in groups are straight code, and so are the positions along them.
   bool is_short = map_rows <= kMaxUnrolledWindow && !is_rolled(result, window);
   return is_short && map_rows > 1 ? *mac : MacInstruction{};
 }
@@ -142,7 +142,7 @@ bool starts_from(const Instruction& reduce, const Literal& identity) {
          initial.literal()->num_elements() == 1 && initial.literal()->get_double(0) == identity.get_double(0);
 }
 
-// Whether a reduction of windows is by maximum, minimum or sum, from that reducer's identity on.
+// Whether a window reduction is by maximum, minimum or sum, and starts from that reducer's identity.
 bool is_simple_pooling(const Instruction& pooling) {
   DType dtype = pooling.type().dtype;
   std::optional<Opcode> reducer = simple_reducer(pooling);
@@ -161,7 +161,8 @@ std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
 
 } // namespace
 
-// As many pixels as leave registers for taps and epilogue; enough to hide the latency of FMAs all the same.
+// Tiles have as many pixels as leave registers for taps and epilogue; that is still enough to hide the
+// latency of FMAs.
 std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const PlanOptions& options) {
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return std::nullopt;
@@ -171,9 +172,9 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   plan.mac = choose_row_mac(*convolution, instruction.type(), target);
   bool in_groups = plan.mac.k_group() > 1;
   int64_t channels = convolution->operand(1).dim(1),
-          registers = target.vector_registers / target.vector_parts; // for vectors of channels
-  int64_t products = target.has_fma || in_groups ? 0 : 3;            // on their way to their sums
-  int64_t inputs = in_groups ? 1 + plan.mac.k_group() : 3;           // and on their way
+          registers = target.vector_registers / target.vector_parts; // each for a vector of channels
+  int64_t products = target.has_fma || in_groups ? 0 : 3;            // registers of products
+  int64_t inputs = in_groups ? 1 + plan.mac.k_group() : 3;           // registers of inputs, some being loaded
   int64_t spare = inputs + products + epilogue_constants(instruction);
   int64_t line = 0, taps = size_of(window) * channels;
   for (const WindowDim& dim : window) line = std::max(line, dim.size);
@@ -192,7 +193,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
                           kMaxUnrolledFmas / (products == 0 ? 1 : 2));
   plan.taps_in_registers = plan.tiling.unrolled && fits;
   plan.rolled_epilogue = has_long_epilogue(instruction);
-  // With all taps in registers and most columns used once, there is no register left to start from.
+  // With all taps in registers and most columns used once, no register is left for the bias to start from.
   plan.bias_in_accumulators =
       instruction.is(Opcode::Fusion) && (in_groups || is_float(convolution->type().dtype)) &&
       (in_groups || !plan.taps_in_registers || window[static_cast<size_t>(plan.tiling.along)].stride == 1);

@@ -6,10 +6,10 @@
 
 namespace firn::plan {
 
-// The plan of a depthwise convolution, or one of groups that divide a vector, and what is fused behind it.
-// Nothing if the instruction is none, or not of blocked channels.
+// The plan of a depthwise convolution, or of one whose groups divide a vector, and its epilogue. Nothing if
+// the instruction is no such convolution, or its channels are not in blocks.
 std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const PlanOptions& options);
-// Likewise of a reduction of windows by maximum, minimum or sum, from that reducer's identity on.
+// The plan of a window reduction by maximum, minimum or sum, from that reducer's identity on, likewise.
 std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const PlanOptions& options);
 // Completes a plan whose lanes are left to the cost model. Says why it cannot be followed; empty: it can.
 std::string complete(RowPoolingPlan& plan, const Instruction& instruction, const PlanOptions& options);

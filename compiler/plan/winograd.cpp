@@ -1,4 +1,4 @@
-// How Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles.
+// Applies Winograd's algorithm to a convolution: sizes of transforms and batches by counted cycles.
 #include "compiler/plan/winograd.h"
 
 #include "compiler/plan/byte_values.h"
@@ -10,9 +10,9 @@
 namespace firn::plan {
 namespace {
 
-// Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
+// Cycles of memory instructions and arithmetic in transforms, if all data are in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
-// Of starting and leaving the loop over the tiles of a batch, for one point and column group.
+// Cycles of starting and leaving the loop over the tiles of a batch, for one point and column group.
 constexpr double kLoopCycles = 30;
 
 std::vector<int> output_sizes(int64_t taps, bool is_integer) {
@@ -22,7 +22,7 @@ std::vector<int> output_sizes(int64_t taps, bool is_integer) {
   return {};
 }
 
-// Of the points of a convolution, if the algorithm multiplies its types.
+// The product for the points of a convolution, if the algorithm multiplies its types.
 std::optional<MacInstruction> product_of_points(const Instruction& convolution, const TargetInfo& target) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   DType result = convolution.type().dtype;
@@ -32,7 +32,7 @@ std::optional<MacInstruction> product_of_points(const Instruction& convolution, 
       !lies_within(convolution.operand(0)))
     return std::nullopt;
   MacInstruction mac{MacKind::Dot2, input.dtype, filter.dtype, result};
-  // Four times a sum of the largest bytes has to fit.
+  // Sums of points are up to four times those of the direct sum, and must fit i32.
   int64_t accumulators = filter.num_elements() / std::max<int64_t>(1, filter.dim(0));
   bool fits = accumulators * 255 * 255 < (int64_t{1} << 29);
   return fits && facts_of(mac, target).form == MacForm::Native ? std::optional(mac) : std::nullopt;
@@ -50,7 +50,7 @@ double output_transform_cycles(const WinogradGeometry& plan) {
          (points + half) * kArithmeticCycles + outputs * 2;
 }
 
-// Of transforming the filters of integers, a pair of channels of one vector of them, and of U on its way
+// Cycles of transforming integer filters, for two channels and one vector of filters, and of passing U
 // through the second cache level.
 double filter_transform_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
   double points = plan.points(), taps = plan.height.taps * plan.width.taps;
@@ -59,9 +59,9 @@ double filter_transform_cycles(const WinogradGeometry& plan, const TargetInfo& t
          bytes / target.l2_bytes_per_cycle;
 }
 
-// Of moving V of `batches` and M, as far as they do not stay in the first cache level: V is written and read
-// once, M of the first column group written, of every group read. What later groups read and write they hide
-// behind their products. Inputs and filters pass through the caches meanwhile.
+// Cycles of moving V of `batches` batches and M, as far as they do not stay in the first cache level: V is
+// written and read once, M is written for the first column group and read for every group. Later groups hide
+// their traffic behind their products. Inputs and filters pass through the caches meanwhile.
 double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int64_t batches) {
   double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
   double inputs = static_cast<double>(batches * plan.input_scratch() * plan.input_bytes()),
@@ -73,7 +73,8 @@ double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, in
   return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
 }
 
-// Cycles of `threads` times the one with most to do; of one thread: of all work. Operands and scratch near.
+// Cycles of the thread with most to do, times `threads`; for one thread, of all work. Operands and scratch
+// are near.
 double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request, int threads) {
   double tiles = static_cast<double>(plan.tiles), shared = threads;
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
@@ -95,15 +96,15 @@ double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request,
   }
   int64_t groups = column_groups(plan.filters, plan.tiling.tile).count();
   double waits = imbalance(plan.batches * groups, threads);
-  // All batches of a column group pass over its filters before the next.
+  // All batches of a column group pass over its filters before the next group.
   double again = static_cast<double>(plan.batches - 1) * filter_bytes /
                  bytes_per_cycle(filter_bytes / static_cast<double>(groups), request.target);
   return overlapped(products * waits, (stream(filter_bytes / shared, 1) * shared + again) * waits) +
          outputs * waits + inputs * imbalance(plan.batches * plan.channel_blocks(), threads);
 }
 
-// What batches of this size cost beyond that, all of them. The direct convolution's estimate knows no such
-// costs of its own: they choose between sizes, not between algorithms.
+// Extra cycles of all batches of this size. The direct convolution's estimate has no such costs, so they
+// choose between sizes, not between algorithms.
 double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int threads) {
   int64_t groups = column_groups(plan.filters, plan.tiling.tile).count();
   double batches = static_cast<double>(plan.batches);
@@ -113,7 +114,7 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
   double cycles =
       loops * imbalance(plan.batches * groups, threads) + scratch_cycles(plan, target, plan.batches);
   if (threads == 1) return cycles;
-  // Every thread fetches what the others have transformed.
+  // Every thread fetches tiles that others have transformed.
   double fetched = batches * static_cast<double>(plan.input_scratch() * plan.input_bytes());
   return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
 }
@@ -125,7 +126,7 @@ int64_t tiles_at(const WinogradGeometry& plan, Size size) {
   return std::llround(std::ceil(tiles));
 }
 
-// Of one thread, where what varies is of all its sizes.
+// Cycles of one thread, averaged over all sizes of dims that vary.
 double cycles_over_sizes(WinogradGeometry plan, const WinogradRequest& request) {
   return over_sizes([&](Size size) {
     plan.tiles = tiles_at(plan, size);
@@ -134,15 +135,15 @@ double cycles_over_sizes(WinogradGeometry plan, const WinogradRequest& request) 
   });
 }
 
-// Whether images are of one size, and their number alone varies.
+// Whether images have one size, and only their number varies.
 bool has_one_size(const WinogradGeometry& plan) {
   IntExpr feature_map = plan.actual.tiles_high * plan.actual.tiles_wide;
   return plan.varies && feature_map.is_constant() && feature_map.value() > 0;
 }
 
-// Batches of images of one size are of whole images, or of equal parts of one, so that every run has them
-// evenly and the place of a tile is linear in its number: the result may lie over an operand then. For images
-// that vary each run has its own size.
+// Batches of images of one size consist of whole images, or of equal parts of one, so that every run has even
+// batches and the place of a tile is linear in its number: the result may then lie over an operand. If images
+// vary, each run has its own batch size.
 void align_batch(WinogradGeometry& plan) {
   plan.batch_varies = plan.varies;
   if (!has_one_size(plan)) return;
@@ -152,9 +153,9 @@ void align_batch(WinogradGeometry& plan) {
   plan.batch_varies = plan.batch > tiles;
 }
 
-// Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
-// what one thread computes alone stays within a few hundredths of its best; and what one thread would take
-// chooses between sizes of the transform and between algorithms.
+// Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. With several
+// threads, the work of one thread alone stays within a few hundredths of its best; the cycles of one thread
+// choose between sizes of the transform and between algorithms.
 class BatchChoice {
 public:
   BatchChoice(WinogradGeometry& plan, const WinogradRequest& request)
@@ -168,7 +169,7 @@ public:
       plan_.batch = forced > 0 ? forced : (plan_.tiles + batches - 1) / batches;
       align_batch(plan_);
       plan_.batches = (plan_.tiles + plan_.batch - 1) / plan_.batch;
-      // V of more than twice the cache cannot win, of less than one register tile neither.
+      // A V of more than twice the cache cannot win, nor can one of less than a register tile.
       bool too_large =
           plan_.input_scratch() * plan_.input_bytes() > 2 * request_.target.l2_bytes && batches < plan_.tiles;
       if (!forced && too_large) continue;
@@ -184,14 +185,14 @@ public:
 private:
   struct Considered {
     WinogradGeometry plan;
-    double alone, shared; // cycles with the costs of batches: of one thread, of all
+    double alone, shared; // cycles with the costs of batches: on one thread, on all
   };
 
-  // With column groups of two vectors too: they are more items than those of wider tiles.
+  // Considers column groups of two vectors too: they are more items than those of wider tiles.
   void consider_apart() {
     consider(true);
     constexpr int kVectors = 2;
-    if (plan_.panel > 0) return; // another CPU's filters, whose tiles say how wide columns are
+    if (plan_.panel > 0) return; // filters are packed for another CPU, whose tiles set the width
     if (plan_.tiling.tile.vectors <= kVectors || request_.target.vector_registers < 32) return;
     TileShape tile = plan_.tiling.tile;
     constexpr int64_t kMaxRows = 13; // with two vectors: 26 sums, and a few registers to load into
@@ -276,7 +277,7 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   return plan;
 }
 
-// How many batches there are, at the bounds and in a run.
+// Sets the number of batches, at the bounds and in a run.
 void set_batches(WinogradGeometry& plan) {
   plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
   IntExpr batches = ceil_div(plan.actual.tiles, plan.batch);
@@ -299,7 +300,7 @@ ContractionShape WinogradGeometry::products() const {
   loop.block = lanes;
   shape.k.push_back(loop);
   if (is_integer()) {
-    // Filters are i16 as well when they are multiplied.
+    // Filters have become i16 as well by the time they are multiplied.
     shape.set_mac({mac.kind, DType::I16, DType::I16, mac.accumulator});
     shape.k_tail = 0; // a pair's second channel lies in the same block, and meets a zero
   }
@@ -385,9 +386,9 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
   return plans;
 }
 
-// The part of a direct sum's products that is left where the algorithm is likely to be chosen; 1 elsewhere.
+// The share of a direct sum's products that the algorithm leaves if it is likely to be chosen; 1 otherwise.
 static double integer_winograd_products(const Instruction& contraction) {
-  constexpr int64_t kFewChannels = 16; // transforms take as long as products
+  constexpr int64_t kFewChannels = 16; // with so few, transforms take as long as products
   if (!contraction.is(Opcode::Convolution)) return 1;
   double left = 1;
   for (const WindowDim& dim : contraction.attributes().window().dims) {
@@ -407,7 +408,7 @@ bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& targ
   };
   auto bytes = choose_mac(contraction, target, /*strict=*/false);
   if (!bytes) return false;
-  // What transforms take is more than what is left to gain beside one instruction for four bytes.
+  // If one instruction multiplies four bytes, the transforms cost more than the algorithm could gain.
   if (bytes->kind == MacKind::Dot4 && facts_of(*bytes, target).form == MacForm::Native) return false;
   if (in_tile_matrices(*bytes, target, /*strict=*/false)) return false;
   const MacInstruction pairs{MacKind::Dot2, DType::I16, DType::I8, DType::I32};

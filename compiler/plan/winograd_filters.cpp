@@ -1,4 +1,4 @@
-// Filters of Winograd convolutions: transformed, and packed for the products.
+// Transforms the filters of Winograd convolutions and packs them for the products.
 #include "compiler/plan/winograd.h"
 
 #include <cstring>
@@ -24,7 +24,7 @@ IntExpr WinogradGeometry::filter_index(const IntExpr& first, const IntExpr& vect
 Packing WinogradGeometry::filter_packing() const {
   int64_t taps = height.taps * width.taps, count = points();
   Packing packing{4, filter_elements(), filters * channels * taps, filter_transform(), {}};
-  // `panels` panels of as many vectors from a vector on.
+  // Adds `panels` panels of `vectors` vectors, from vector `first` on.
   auto add_panels = [&](int64_t panels, int64_t first, int vectors) {
     auto place = [&](int64_t vector, int64_t point, int64_t channel) {
       return filter_index(first, vector, point, channel).value();

@@ -1,4 +1,4 @@
-// The guard on the accuracy of Winograd's algorithm: its rounding error beside that of the direct sum, both
+// Guards the accuracy of Winograd's algorithm: compares its rounding error with that of the direct sum, both
 // in f32 against f64, on random tiles and some of the layer's own filters.
 #include "compiler/plan/winograd.h"
 
@@ -32,7 +32,7 @@ Tile transform_tile(const TransformMatrix& high, const TransformMatrix& wide, co
   return out;
 }
 
-// What one filter makes of transformed inputs.
+// The outputs of one filter for transformed inputs.
 Tile winograd_outputs(const WinogradGeometry& plan, const float* filter, const Channels& transformed) {
   int64_t taps = plan.height.taps * plan.width.taps;
   TapTransform transform = plan.filter_transform();

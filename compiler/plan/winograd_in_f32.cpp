@@ -1,4 +1,5 @@
-// Winograd's algorithm against products of bf16: the choice of choose_winograd.h, beside other direct sums.
+// Compares Winograd's algorithm with products of bf16: the choice of choose_winograd.h, against other direct
+// sums.
 #include "compiler/plan/winograd_in_f32.h"
 
 #include "compiler/plan/choose_winograd.h"
@@ -10,7 +11,8 @@
 namespace firn::plan {
 namespace {
 
-// Of a direct convolution's time in bf16: what Winograd's may take, as maps around it have more bytes.
+// The share of a direct convolution's time in bf16 that Winograd's algorithm may take, as maps around it have
+// more bytes.
 constexpr double kWorthIt = 0.95;
 
 Type in_blocks(Type type, int block) {
@@ -19,7 +21,7 @@ Type in_blocks(Type type, int block) {
   return type;
 }
 
-// Channels in whole blocks, which is how both would compute it.
+// Whether channels are in whole blocks, as both algorithms would compute them.
 bool lies_in_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   return input.dtype == DType::F32 && input.is_static() && input.layout.is_plain() &&

@@ -1,4 +1,4 @@
-// Winograd's matrices.
+// Builds Winograd's matrices.
 #include "compiler/plan/winograd_transform.h"
 
 #include "compiler/support/diagnostic.h"
@@ -52,7 +52,7 @@ WinogradTransform make_winograd_transform(int outputs, int taps) {
       transform.output.values[static_cast<size_t>(i * n + j)] =
           infinity ? (i == outputs - 1 ? 1 : 0) : std::pow(points[static_cast<size_t>(j)], i);
   }
-  // Powers of square roots that are whole or half numbers become exactly so.
+  // Powers of square roots that should be whole or half numbers are rounded to exactly these.
   for (TransformMatrix* matrix : {&transform.input, &transform.output})
     for (double& value : matrix->values)
       if (std::abs(value * 2 - std::round(value * 2)) < 1e-12) value = std::round(value * 2) / 2;

@@ -21,7 +21,7 @@ struct WinogradTransform {
   TransformMatrix input;  // B^T: inputs x inputs
   TransformMatrix filter; // G: inputs x taps
   TransformMatrix output; // A^T: outputs x inputs
-  int filter_bits = 0;    // that G has more than its formula, so that all it holds are integers
+  int filter_bits = 0;    // bits by which G exceeds its formula, so that its entries are integers
 };
 
 // F(outputs, taps) with at most 6 inputs; F(1, 1) is the identity.

@@ -1,7 +1,7 @@
-// Attention as one kernel: for a tile of query rows the scores of a block of keys stand in a small array, are
-// turned into weights, and are multiplied into the values at once; what earlier blocks gave is scaled to the
-// references that weights are relative to now. Keys are packed by a kernel of their own, since the first
-// product wants them along lanes.
+// Attention as one kernel. For a tile of query rows, the scores of a block of keys are stored in a small
+// array, turned into weights, and multiplied into the values at once; the sums of earlier blocks are rescaled
+// to the current reference of the weights. Keys are packed by a kernel of their own, since the first product
+// needs them along lanes.
 #include "compiler/graph/fusion.h"
 #include "compiler/lower/attention/bf16_attention.h"
 #include "compiler/lower/attention/lane_operand.h"
@@ -105,7 +105,7 @@ private:
         });
   }
 
-  // The last tile is what whole ones leave.
+  // The last tile holds the rest that whole tiles leave.
   void emit_varying_tile(const IntExpr& tile) {
     Builder& b = *b_;
     IntExpr first = tile * s_.rows, count = min(a_.rows - first, IntExpr(s_.rows));
@@ -115,7 +115,8 @@ private:
     emit_tile(first, rows);
   }
 
-  // Calls body(first row within the tile, height) for what a tile of so many rows is multiplied in.
+  // Calls body(first row within the tile, height) for the parts in which a tile of so many rows is
+  // multiplied.
   template <class Body> void for_each_height(const IntExpr& rows, Body body) {
     if (rows.is_constant()) return body(IntExpr(0), static_cast<int>(rows.value()));
     b_->loop(0, floor_div(rows, s_.rows) * s_.rows, s_.rows, [&](const IntExpr& at) { body(at, s_.rows); });
@@ -144,7 +145,7 @@ private:
     emit_results(row, rows);
   }
 
-  // Each emit_block() is all of a tile's code once more.
+  // Each call of emit_block() emits all of a tile's code once more.
   void emit_blocks(const IntExpr& row, const IntExpr& rows) {
     bool varies = !a_.keys.is_constant();
     IntExpr whole = varies ? blocks_ : floor_div(a_.keys, s_.block);
@@ -155,7 +156,7 @@ private:
     if (!(whole == blocks_)) emit_block(row, rows, whole * s_.block, a_.keys - whole * s_.block);
   }
 
-  // Weighted values of all blocks, over the sum of their weights.
+  // Stores the weighted values of all blocks, divided by the sum of their weights.
   void emit_results(const IntExpr& row, const IntExpr& rows) {
     Builder& b = *b_;
     kernel::MachineType type{Scalar::F32, s_.lanes};
@@ -171,7 +172,7 @@ private:
 
   // Rows of a tile that are multiplied together.
   struct RowRun {
-    IntExpr row, at; // of all rows, within the tile
+    IntExpr row, at; // first row among all rows, and within the tile
     int count;
   };
 
@@ -180,7 +181,7 @@ private:
     for_each_height(rows, [&](const IntExpr& at, int height) {
       emit_block_scores({row + at, at, height}, first, keys);
     });
-    // Of few keys: heights that whole tiles leave do.
+    // Few keys need only the heights that a rest of rows has.
     if (!keys.is_constant())
       for_each_rest(rows, [&](const IntExpr& at, int height) {
         emit_rest_scores({row + at, at, height}, first, keys);
@@ -197,10 +198,10 @@ private:
     });
   }
 
-  // Of a group of keys whose scores a tile takes at a time.
+  // Vectors of keys whose scores a tile computes at a time.
   int key_vectors() const { return s_.packs_keys ? s_.vectors : 1; }
 
-  // Scores of a block but of the last keys where a run alone knows how many fill no group.
+  // Scores of a block, except for its last keys if only a run knows how many of them fill no group.
   void emit_block_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
     int width = key_vectors();
     int64_t group = static_cast<int64_t>(width) * s_.lanes;
@@ -213,7 +214,7 @@ private:
     if (vectors > 0) emit_scores(rows, first, full * width, vectors, rest.value());
   }
 
-  // Those of whole vectors that fill no group.
+  // Scores of whole vectors of keys that fill no group.
   void emit_rest_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
     int width = key_vectors();
     if (width == 1) return;
@@ -232,7 +233,7 @@ private:
       emit_values(rows, first, keys, groups * s_.vectors, static_cast<int>(vectors - groups * s_.vectors));
   }
 
-  // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of the schedule's key step.
+  // Steps that a product leaves out; none if `from` equals `to`. `to`: a multiple of the schedule's key step.
   struct Gap {
     IntExpr from = 0;
     int64_t to = 0;
@@ -292,7 +293,7 @@ private:
         });
   }
 
-  // The same for one vector of keys where they lie.
+  // Products of rows with one vector of keys that are read where they lie.
   Registers products_in_place(const RowRun& rows, const IntExpr& key, int64_t keys) {
     Registers products;
     for (int r = 0; r < rows.count; ++r)
@@ -303,7 +304,7 @@ private:
     return products;
   }
 
-  // Scores of a group of keys that the mask hides from all rows: whatever their products are.
+  // Scores of a group of keys that the mask hides from all rows: they do not depend on products.
   void emit_hidden_scores(const RowRun& rows, const IntExpr& first, const IntExpr& vector, int vectors) {
     Register product = b_->constant({Scalar::F32, s_.lanes}, 0);
     b_->loop(0, rows.count, 1, [&](const IntExpr& r) {
@@ -335,7 +336,7 @@ private:
       }
   }
 
-  // Of the last keys of a block, which fill no vector.
+  // Scores of the last keys of a block, which fill no vector.
   void emit_partial_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
     if (s_.lanes == 1) return;
     Builder& b = *b_;
@@ -351,7 +352,7 @@ private:
     });
   }
 
-  // Zero times the values in the gap: zero, or NaN.
+  // Zero times the values in the gap: the result is zero, or NaN.
   Registers hidden_values(const IntExpr& first, const IntExpr& vector, int vectors) {
     Register zero = b_->constant({Scalar::F32, s_.lanes}, 0);
     Registers accumulators(static_cast<size_t>(vectors), zero);
@@ -366,7 +367,7 @@ private:
         });
   }
 
-  // What a sum of weighted values starts from: what earlier blocks gave, if there are any.
+  // The start of a sum of weighted values: the rescaled sum of earlier blocks, if there are any.
   Register start_of(Register hidden, Register rescale, const IntExpr& place) {
     if (!is_online_) return hidden;
     Register earlier = b_->load({Scalar::F32, s_.lanes}, accumulators_, place, 4 * s_.lanes);
@@ -440,13 +441,13 @@ private:
   std::optional<ScoreCode> code_;
   std::optional<OnlineSoftmax> weights_;
   std::optional<MaskSkipping> hidden_;
-  Gap gap_; // of the block at hand
+  Gap gap_; // gap of the current block
   int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, accumulators_ = -1;
   int64_t score_stride_ = 0, depth_stride_ = 0;
-  IntExpr blocks_ = 1;     // of keys
+  IntExpr blocks_ = 1;     // blocks of keys
   bool is_online_ = false; // there may be several
   IntExpr outer_, q_place_, k_place_, v_place_, result_place_;
-  IntExpr rest_ = 0; // rows of the tile at hand, if they are no whole one
+  IntExpr rest_ = 0; // rows of the current tile, if it is not a whole one
 };
 
 } // namespace

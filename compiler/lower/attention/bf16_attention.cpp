@@ -1,7 +1,7 @@
 // Keys and values are packed by kernels of their own, once for all rows. For a block of rows, queries are
-// narrowed, and for one block of keys after the other tiles of scores are stored, turned into weights, and
-// multiplied with values, in tile matrices or in vectors; sums of these lie in scratch. Where the last block
-// of rows begins earlier, it stores those alone that are nobody else's.
+// narrowed; then, one block of keys after the other, tiles of scores are stored, turned into weights, and
+// multiplied with values, in tile matrices or in vectors. The sums stay in scratch. If the last block of rows
+// begins earlier, it stores only the rows that no other block stores.
 #include "compiler/lower/attention/bf16_attention.h"
 
 #include "compiler/lower/attention/online_softmax.h"
@@ -54,7 +54,7 @@ private:
   static constexpr int kSteps = plan::Bf16Blocks::kSteps;
 
   bool in_matrices() const { return plan_.mac.kind == MacKind::TileMatrix; }
-  // That an iteration of a product takes.
+  // Steps that an iteration of a product takes.
   int k_unroll() const { return in_matrices() ? kSteps : plan_.unroll; }
 
   BufferSlice pack(const LaneOperand& operand, int64_t k_extent, const StridedView& view,
@@ -122,7 +122,7 @@ private:
     });
   }
 
-  // Sets the sums of weighted values: update(place, row) says to what.
+  // Updates the sums of weighted values: update(place, row) gives the new value.
   template <class Update> void for_accumulators(Update update) {
     b_->loop(0, plan_.rows, 1, [&](const IntExpr& r) {
       for (int64_t v = 0; v < value_vectors_; ++v) {
@@ -148,7 +148,7 @@ private:
     });
     finish_scores(first, keys, vectors);
     softmax_->update(plan_.rows, keys);
-    // A product takes a whole number of steps: those beyond the last vector weigh nothing.
+    // A product takes a whole number of steps: those beyond the last vector have zero weights.
     for (int64_t v = vectors; v < products * kSteps / lanes_; ++v)
       b_->loop(0, plan_.rows, 1, [&](const IntExpr& r) {
         b_->store(b_->constant({Scalar::BF16, lanes_}, 0), weights_, r * stride_ + v * lanes_);
@@ -164,7 +164,7 @@ private:
     });
   }
 
-  // emit(first vector, how many of them) for all vectors.
+  // Calls emit(first vector, number of vectors) for all vectors.
   template <class Emit> void for_groups(int64_t vectors, Emit emit) {
     int64_t groups = vectors / plan_.vectors, rest = vectors % plan_.vectors;
     b_->loop(0, groups, 1, [&](const IntExpr& g) { emit(g * plan_.vectors, plan_.vectors); });
@@ -174,10 +174,10 @@ private:
   struct Operand {
     int buffer;
     IntExpr place;
-    int64_t stride; // from row to row; of packed ones from vector to vector
+    int64_t stride; // from row to row; if packed, from vector to vector
   };
 
-  // result = [result +] lhs times rhs, for the columns of `wide` vectors from `vector` on.
+  // Computes result = [result +] lhs times rhs, for the columns of `wide` vectors from `vector` on.
   void multiply(const IntExpr& vector, int wide, int64_t k_extent, bool keeps, const Operand& lhs,
                 const Operand& rhs, const Operand& result) {
     int64_t iterations = (k_extent + k_unroll() - 1) / k_unroll();
@@ -259,7 +259,7 @@ private:
       for (int j = 0; j < wide; ++j) action(i, j);
   }
 
-  // What the fusion computes of products before softmax, and lanes beyond the last key.
+  // Applies the fusion's code before softmax to the products, and hides lanes beyond the last key.
   void finish_scores(const IntExpr& first, int64_t keys, int64_t vectors) {
     int64_t rest = keys % lanes_, whole = rest > 0 ? vectors - 1 : vectors;
     b_->loop(0, plan_.rows, 1, [&](const IntExpr& r) {
@@ -278,7 +278,7 @@ private:
     b.store(score, scores_, place, 4 * lanes_);
   }
 
-  // Rows from `own` on.
+  // Stores rows from `own` on.
   void store_results(const IntExpr& own) {
     IntExpr to = offset_at(outer_, a_.weight_dims, a_.result_outer);
     b_->loop(own, plan_.rows, 1, [&](const IntExpr& r) {
@@ -313,7 +313,7 @@ private:
   int q_ = -1, k_ = -1, v_ = -1, result_ = -1, queries_ = -1, scores_ = -1, weights_ = -1, accumulators_ = -1;
   int64_t stride_ = 0, value_vectors_ = 0;
   bool is_online_ = false;                  // there are several blocks of keys
-  IntExpr outer_, row_, k_place_, v_place_; // of the block of rows at hand
+  IntExpr outer_, row_, k_place_, v_place_; // positions of the current block of rows
 };
 
 } // namespace

@@ -12,16 +12,16 @@ namespace firn::lower {
 
 class MaskSkipping {
 public:
-  // `shown_keys`: of every tile, of `keys`. Before any scratch of the kernel.
+  // `shown_keys`: of `keys`, the number that each tile sees. Construct it before any scratch of the kernel.
   MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& schedule, int64_t keys,
                const std::vector<int32_t>& shown_keys);
 
   void begin_tile(const IntExpr& tile);
-  // Of the first `groups` groups of `size` keys of the block that begins at key `first`, how many the tile's
-  // rows see some of: those come first.
+  // The number of groups that hold keys which the tile's rows see, among the first `groups` groups of `size`
+  // keys of the block that begins at key `first`: shown groups come first.
   IntExpr shown_groups(const IntExpr& first, int64_t size, int64_t groups) const;
-  // How many of the block's first `keys` keys, a multiple of the key step, have to be multiplied with values:
-  // all unless the weights of the hidden ones, rows of `stride` in `weights`, are zero.
+  // The number of the block's first `keys` keys, a multiple of the key step, that have to be multiplied with
+  // values: all unless the weights of the hidden ones, rows of `stride` in `weights`, are zero.
   IntExpr find_reach(const IntExpr& first, int64_t keys, int rows, int weights, int64_t stride) const;
 
 private:

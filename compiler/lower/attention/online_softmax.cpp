@@ -1,6 +1,6 @@
 // The reference of a row is the whole number nearest its largest exponent, as long as f32 can tell exponents
-// that far from zero apart. Where it cannot (rows that are masked whole by a large number, infinities, NaN),
-// the largest score itself is subtracted beforehand, and the whole number is zero.
+// that far from zero apart. If it cannot (rows that are masked whole by a large number, infinities, NaN), the
+// largest score itself is subtracted beforehand, and the whole number is zero.
 #include "compiler/lower/attention/online_softmax.h"
 
 #include "compiler/lower/element/kernel_scalars.h"
@@ -16,7 +16,7 @@ using kernel::Register;
 namespace {
 
 constexpr double kLowest = -3.4028234663852886e38;
-constexpr double kMaxWhole = 0x1p20; // so that errors of 2^-24 leave exponents right
+constexpr double kMaxWhole = 0x1p20; // up to it, errors of 2^-24 leave exponents right
 constexpr double kMagic = 0x1.8p23 + 127;
 constexpr double kBelowNormal = -127; // an exponent whose power is 0
 
@@ -32,7 +32,7 @@ OnlineSoftmax::OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape
 
 void OnlineSoftmax::begin_tile(const IntExpr& rows) {
   int64_t max = rows.upper_bound();
-  // Rows that a tile lacks have a reference too, which is near.
+  // Rows that a tile lacks need a reference too: zero is near.
   b_.loop(rows, max, 1, [&](const IntExpr& r) { store(constant(0), maximum_place(r)); });
   if (!s_.is_online) return;
   for (int64_t r = 0; r < max; r += s_.lanes) {
@@ -101,7 +101,7 @@ void OnlineSoftmax::subtract_largest(const IntExpr& rows, const IntExpr& keys) {
   });
 }
 
-// One per `lanes` rows.
+// Chooses one reference per `lanes` rows.
 std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(const IntExpr& rows,
                                                                        const IntExpr& keys) {
   Registers wholes;

@@ -1,6 +1,6 @@
-// Softmax within attention: turns the scores of a tile of rows into weights, block of keys by block. What a
-// weight is relative to is a whole power of two near the largest of its row (Milakov and Gimelshein's online
-// softmax in base 2), so that powers need no rounding to move from block to block.
+// Softmax within attention: turns the scores of a tile of rows into weights, block of keys by block. Weights
+// are relative to a whole power of two near the row's largest (Milakov and Gimelshein's online softmax in
+// base 2), so that they move from block to block without rounding.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -10,26 +10,26 @@
 namespace firn::lower {
 
 struct OnlineSoftmaxShape {
-  int lanes, rows;         // of a vector; of the larger tiles
+  int lanes, rows;         // lanes of a vector; rows of the larger tiles
   int64_t stride;          // from row to row of the scores
-  double scale;            // of the scores, positive: what softmax sees is its product with them
+  double scale;            // positive factor of the scores: softmax is applied to their product with it
   bool is_online;          // whether there are several blocks of keys
   bool fused;              // whether weights are relative to whole powers of two (plan/kernel_plan.h)
-  int64_t accumulators;    // of a row's maximum and sum
-  int narrow_weights = -1; // the buffer of bf16, rows of the same stride, that weights go to; -1: the scores'
+  int64_t accumulators;    // accumulators of a row's maximum, and of its sum
+  int narrow_weights = -1; // buffer of bf16 for weights, with rows of the same stride; -1: the scores' one
 };
 
 class OnlineSoftmax {
 public:
-  // `scores`: the buffer where a block's scores lie and, unless they have one of their own, its weights will.
+  // `scores`: the buffer of a block's scores, and of its weights unless they have one of their own.
   OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape, int scores);
 
-  // A tile's rows may be known to the run alone: what is one number per row costs as much as for all rows of
-  // the largest tile then.
+  // If only a run knows a tile's rows, values of one number per row cost as much as for all rows of the
+  // largest tile.
   void begin_tile(const IntExpr& rows);
   // Turns the scores of `keys` keys, and of lanes beyond them, into weights.
   void update(const IntExpr& rows, const IntExpr& keys);
-  // A scalar: what the sums over earlier blocks take to become relative to the same as this block's.
+  // The scalar factor that makes the sums over earlier blocks relative to this block's reference.
   kernel::Register rescale(const IntExpr& r);
   // After the last block: the scalar that scales a row of weighted sums.
   void end_tile(const IntExpr& rows);
@@ -37,7 +37,7 @@ public:
 
 private:
   using Registers = std::vector<kernel::Register>;
-  // What is kept per row: numbers, a vector of them per `lanes` rows; then two vectors per row.
+  // Values kept per row: first numbers, a vector of them per `lanes` rows; then two vectors per row.
   enum Field { Largest, Base, Whole, Center, Min, Rescale, Inverse, kFields };
   IntExpr place(Field field, const IntExpr& r) const { return r + static_cast<int64_t>(field) * padded_; }
   IntExpr maximum_place(const IntExpr& r) const { return r * s_.lanes + kFields * padded_; }
@@ -49,10 +49,10 @@ private:
   }
   kernel::Register constant(double value) { return b_.constant(type_, value); }
 
-  // One lane per row from `first` on.
+  // The folded values of the rows from `first` on, one lane per row.
   kernel::Register fold_rows(kernel::OpKind kind, int64_t first, const IntExpr& rows,
                              IntExpr (OnlineSoftmax::*place)(const IntExpr&) const);
-  struct Reference { // of `lanes` rows: weights are relative to base + whole / factor
+  struct Reference { // references of `lanes` rows: weights are relative to base + whole / factor
     kernel::Register base, whole;
   };
   void find_largest(const IntExpr& rows, const IntExpr& keys);
@@ -60,7 +60,7 @@ private:
   void set_reference(int64_t first, const Reference& reference);
   void subtract_largest(const IntExpr& rows, const IntExpr& keys);
   void weigh_row(const IntExpr& r, const IntExpr& keys);
-  // Combines `start` and element(v) of all vectors v into one.
+  // Combines `start` and element(v) for all vectors v.
   kernel::Register combine(kernel::OpKind kind, const IntExpr& vectors, kernel::Register start,
                            const std::function<kernel::Register(const IntExpr& v)>& element);
   IntExpr vectors_of(const IntExpr& keys) const { return ceil_div(keys, s_.lanes); }

@@ -1,5 +1,5 @@
-// Where steps lie side by side, the pairs of a row of them come together, and squares of such pairs are
-// transposed in registers; where columns do, two vectors of them are interleaved.
+// If steps lie side by side, pairs of a row's steps are loaded together, and squares of such pairs are
+// transposed in registers. If columns lie side by side, two vectors of them are interleaved.
 #include "compiler/lower/attention/pair_operand.h"
 
 #include "compiler/lower/movement/transpose_lanes.h"
@@ -107,7 +107,7 @@ private:
   const LaneOperand& o_;
   int64_t k_extent_;
   int source_, out_;
-  IntExpr from_, to_; // of the part and vector at hand
+  IntExpr from_, to_; // start of the current part and vector
 };
 
 } // namespace

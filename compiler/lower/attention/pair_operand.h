@@ -6,14 +6,15 @@
 namespace firn::lower {
 
 // Emits a kernel body that packs an operand, whose part is [vector of columns][pair of steps][lane][2] of
-// bf16, from `place` of buffer `source` on into buffer `out`. `steps` of the operand's are there; the others,
-// and columns beyond the last, are zero. Steps or columns lie side by side and none varies in number.
+// bf16, from `place` of buffer `source` on into buffer `out`. `k_extent`: the steps that exist; the others,
+// and columns beyond the last, are zero. Steps or columns lie side by side, and their numbers do not vary.
 void emit_pack_pairs(kernel::Builder& builder, const LaneOperand& operand, int64_t k_extent, int source,
                      const IntExpr& place, int out);
 
-// Bf16 of f32, subnormal numbers perhaps as zeros: so tile matrices take them.
+// Rounds f32 to bf16; subnormal numbers may become zeros, as tile matrices take them.
 kernel::Register narrowed(kernel::Builder& builder, kernel::Register vector);
-// Vectors of f32 from a buffer of which `count` elements are there, less than a vector perhaps; zeros behind.
+// Loads f32 from a buffer that has `count` elements there, maybe less than a vector; the other lanes are
+// zeros.
 kernel::Register load_some(kernel::Builder& builder, int buffer, const IntExpr& place, int64_t count,
                            int lanes);
 

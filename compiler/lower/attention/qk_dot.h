@@ -1,5 +1,5 @@
-// Products of one query row with keys that lie depth by depth: what attention of few rows computes without
-// packing the keys first.
+// Products of one query row with keys whose depth lies side by side: attention of few rows computes them
+// without packing the keys first.
 #pragma once
 
 #include "compiler/kernel/builder.h"

@@ -1,5 +1,5 @@
-// What an attention's fusion computes of the products of queries and keys before softmax: scales, masks,
-// caps.
+// The code that an attention's fusion applies to the products of queries and keys before softmax: scales,
+// masks, caps.
 #pragma once
 
 #include "compiler/graph/attention.h"
@@ -8,21 +8,20 @@
 
 namespace firn::lower {
 
-// The value outside of the fusion that one of its views reads.
+// The value outside the fusion that one of its views reads.
 Value operand_of(const Instruction& fusion, const StridedView& view);
 
 class ScoreCode {
 public:
-  // Of vectors of `lanes` keys. Before any scratch of the kernel.
+  // `lanes`: keys of a vector. Construct it before any scratch of the kernel.
   ScoreCode(KernelMaker& maker, const Instruction& fusion, const Attention& attention, int lanes);
 
-  // The positive number that products are multiplied with, if that is all that happens before softmax; else
-  // 1.
+  // The positive factor of products if nothing else happens before softmax; else 1.
   double scale() const { return scale_; }
-  // Whether scores are the products themselves, but for the scale.
+  // Whether scores are the products themselves, apart from the scale.
   bool is_product() const { return a_.path.empty() || scale_ != 1; }
-  // Scores of the keys from `key` on, `valid` of which there are, and of a row of outer index `outer`: those
-  // of `product`, less the scale.
+  // Scores of the keys from `key` on, `valid` of which exist, for a row of outer index `outer`: computed from
+  // `product`, without the scale.
   kernel::Register score_of(const IntExpr& outer, const IntExpr& row, const IntExpr& key, int valid,
                             kernel::Register product);
 

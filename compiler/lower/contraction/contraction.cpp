@@ -14,12 +14,12 @@ using kernel::Builder;
 using kernel::Register;
 
 // A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
-// one tile has a constant position, so that rows outside the input can be left out of it. Where the rows vary
-// there are whole tiles and what they leave, `rest` rows of it, and around these the rows at the edges.
+// one tile has a constant position, so that rows outside the input can be left out of it. If the number of
+// rows varies, there are whole tiles, a rest of `rest` rows, and around these the rows at the edges.
 struct Segment {
   IntExpr first;
   IntExpr count;
-  int rows; // of a rest: the most that there may be
+  int rows; // rows of a tile; for a rest, the most there may be
   std::optional<IntExpr> rest = std::nullopt;
   bool at_edge = false; // rows that clip their reduction
 };
@@ -30,7 +30,7 @@ struct Tile {
   bool at_edge = false;
 };
 
-// A tile and the columns that it takes.
+// A tile and its columns.
 struct PlacedTile {
   Tile tile;
   IntExpr column_vector;
@@ -111,8 +111,8 @@ private:
     if (spec_.begin_group) spec_.begin_group(b_, position);
   }
 
-  // Rows in tiles of tile.rows, the remainder a tile of its own; tiles of which some rows are partly outside
-  // stand alone.
+  // Rows are in tiles of tile.rows, the remainder is a tile of its own, and so is every tile with rows that
+  // are partly outside.
   std::vector<Segment> split_rows() const {
     int64_t rows = spec_.shape.m;
     int step = tiling_.tile.rows;
@@ -139,7 +139,7 @@ private:
     std::vector<Segment> segments;
     if (edges) segments.push_back({0, first, 1, std::nullopt, /*at_edge=*/true});
     segments.push_back({first, whole, step});
-    // No more than there can be: code of higher tiles would read beyond.
+    // Higher tiles than there can be would read beyond the operand.
     auto max = static_cast<int>(std::min<int64_t>({step - 1, rest.upper_bound(), spec_.shape.m}));
     if (max > 0) segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, max, rest});
     if (edges) segments.push_back({end, rows - end, 1, std::nullopt, /*at_edge=*/true});
@@ -159,7 +159,7 @@ private:
     return values;
   }
 
-  // Groups of as many parts of the columns side by side, then those that are left.
+  // Emits groups of equal parts of the columns side by side, then the remaining ones.
   void emit_streams() {
     FIRN_CHECK(!spec_.edge_columns && !spec_.edge_rows, "streams of columns whose number varies");
     int64_t each = groups_.full_groups / tiling_.tile.column_streams,
@@ -188,7 +188,7 @@ private:
                     });
   }
 
-  // One share of what a group of columns walks over, in equal steps: the last share may have fewer.
+  // One share of a column group's walk, in equal steps: the last share may have fewer.
   void emit_walk(TilePosition& position, const IntExpr& share, int vectors) {
     plan::ColumnWalk walk = plan::column_walk(spec_.shape, tiling_.tile);
     IntExpr k_extent = walk.dim < 0 ? segments_[0].count : spec_.outer(static_cast<size_t>(walk.dim));
@@ -201,7 +201,7 @@ private:
     emit_outer_loops(position, range, [&](TilePosition& at) { emit_all_segments(at, vectors); });
   }
 
-  // What is left of an outer dim.
+  // The rest of an outer dim.
   struct Range {
     int dim = -1;
     IntExpr first = 0, end = 0;
@@ -228,7 +228,7 @@ private:
     });
   }
 
-  // `rest` rows, at most `most`, in tiles of less and less.
+  // Emits `rest` rows, at most `most`, in ever smaller tiles.
   void emit_rest(const IntExpr& row, const IntExpr& rest, int max, const TileBody& body) {
     IntExpr done = 0;
     for (int rows = tiling_.rest_rows; rows > 0; rows /= 2) {
@@ -262,7 +262,7 @@ private:
                       [] { return std::vector<Register>{}; });
       return std::vector<Register>{};
     };
-    // A tile that is wider than there are ever columns left has no code that reads all of it.
+    // A tile that is wider than any rest of columns has no code that reads all of it.
     if (end.lower_bound() > edge.columns_end->columns.upper_bound()) return (void)emit_at_edge();
     b_.if_then_else(compare(kernel::Predicate::Le, end), emit_by(spec_), emit_at_edge);
   }
@@ -276,7 +276,7 @@ private:
   bool is_matrix() const { return spec_.shape.mac.kind == MacKind::TileMatrix; }
   using PlaceOf = std::function<PlacedTile(const IntExpr& number)>;
 
-  // The tiles of number [first, end), of one shape.
+  // The tiles with numbers [first, end), which have one shape.
   void emit_run(TilePosition& position, const IntExpr& first, const IntExpr& end, const PlaceOf& place) {
     if (tiling_.interleaves_epilogue && !(end - first == IntExpr(1)))
       return emit_interleaved_run(position, first, end, place);
@@ -295,7 +295,7 @@ private:
     });
   }
 
-  // Each tile's products while the epilogue takes the sums of the one before.
+  // Runs each tile's products while the epilogue takes the sums of the tile before.
   void emit_interleaved_run(TilePosition& position, const IntExpr& first, const IntExpr& end,
                             const PlaceOf& place) {
     auto tile_at = [&](const IntExpr& number) {
@@ -314,7 +314,7 @@ private:
     b_.loop(max(end - 1, first), end, 1, [&](const IntExpr& number) { tile_at(number).emit_stores(); });
   }
 
-  // Those whose sums are in memory at a time.
+  // Emits the tiles whose sums are in memory at the same time.
   void emit_matrix_tiles(TilePosition& position, const IntExpr& first, const IntExpr& end,
                          const PlaceOf& place) {
     auto for_each = [&](const std::function<void(MatrixTile&)>& body) {
@@ -351,7 +351,7 @@ private:
     emit_tiles(position, block, blocks, tiling_.row_block / tiling_.tile.rows, vectors);
   }
 
-  // Those of number `block`, `tiles` of them; tiles of another height than most belong to the last block.
+  // Emits the `tiles` tiles of block `block`; tiles of other heights belong to the last block.
   void emit_tiles(TilePosition& position, const IntExpr& block, const IntExpr& blocks, const IntExpr& tiles,
                   int vectors) {
     for (const Segment& segment : segments_) {
@@ -373,7 +373,8 @@ private:
                  const IntExpr& tiles, int vectors) {
     if (segment.rest)
       return loop_over_tiles(segment, [&](const Tile& tile) { emit_tile(position, tile, vectors); });
-    // Of the block's number, so that blocks are seen to share no rows: results may lie over operands.
+    // Rows depend on the block's number, so that blocks are seen to share none: results may lie over
+    // operands.
     IntExpr rows = tiles * tiling_.tile.rows;
     emit_tile(position, {block * rows + (segment.first - (blocks - 1) * rows), segment.rows}, vectors);
   }
@@ -433,7 +434,7 @@ private:
   const plan::Tiling& tiling_;
   plan::ColumnGroups groups_;
   std::vector<Segment> segments_;
-  std::vector<plan::Tiling> rest_tilings_; // by rows
+  std::vector<plan::Tiling> rest_tilings_; // by rows of the rest
   plan::Tiling edge_tiling_;
 };
 
@@ -441,7 +442,7 @@ private:
 
 void emit_column_group(Builder& b, const plan::ColumnGroups& groups, const IntExpr& group,
                        const std::function<void(const IntExpr& vector, int vectors)>& body) {
-  // Not before the last panel, whose groups are told apart by that.
+  // The position must not be before the last panel, because that tells its groups apart.
   IntExpr rest = groups.rest_groups == 1 ? IntExpr(0) : max(group - groups.full_groups, 0);
   IntExpr last = rest * groups.rest_vectors + groups.first_rest_vector();
   if (group.lower_bound() >= groups.full_groups) return body(last, groups.rest_vectors);

@@ -17,23 +17,23 @@
 
 namespace firn::lower {
 
-// Where a tile stands: values of the outer dims, first row, first column in vectors.
+// The position of a tile: values of the outer dims, first row, first column in vectors.
 struct TilePosition {
   std::vector<IntExpr> outer;
-  IntExpr row;           // of the tile's row 0
-  IntExpr column_vector; // of the tile's vector 0
-  int vectors = 1;       // of the column group, edge groups have fewer
-  int k_interleave = 1;  // of the column group
+  IntExpr row;           // the tile's row 0
+  IntExpr column_vector; // the tile's vector 0
+  int vectors = 1;       // vectors of the column group, edge groups have fewer
+  int k_interleave = 1;  // k_interleave of the column group
 };
 
-// The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel,
-// with room for the highest and widest, whichever that one is.
+// The array through which all tiles of a contraction pass their sums. The first tile adds it to the kernel,
+// with room for the highest and widest tile.
 struct SpillBuffer {
   int64_t elements = 0;
   int buffer = -1;
 };
 
-// Where rows of an operand of tile matrices lie: the first element, and elements from row to row.
+// Rows of an operand of tile matrices in memory: the first element, and elements from row to row.
 struct MatrixSlice {
   int buffer = -1;
   IntExpr first;
@@ -41,7 +41,7 @@ struct MatrixSlice {
 };
 
 // The values at which a clipped loop of the reduction runs, within [0, extent), and how many of them are
-// summed by themselves before they join the sums so far; 0: all.
+// summed by themselves before they are added to the earlier sums; 0: all.
 struct ClipBounds {
   std::function<IntExpr(const TilePosition&)> lower, upper;
   int64_t summed = 0;
@@ -51,28 +51,29 @@ struct EdgeRows;
 
 struct ContractionSpec {
   plan::ContractionShape shape;
-  // What varies: the actual extents, within those of the shape. Unset: they are the shape's.
+  // The actual extents of dims that vary, within those of the shape. Unset: the shape's.
   std::optional<IntExpr> actual_m;
   std::vector<IntExpr> actual_outer;
-  // Where the rows vary, those that cannot take every step of the reduction.
+  // Code for the rows that cannot take every step of the reduction, if the rows vary.
   std::shared_ptr<const EdgeRows> edge_rows;
-  // Where the columns vary, code for the tiles in which they end: what `vector` reads ends with them.
+  // Code for the tiles in which the columns end, if their number varies: there `vector` must not read beyond
+  // them.
   std::shared_ptr<const ContractionSpec> edge_columns;
-  // Of such: how many columns there are, and what takes the sum of one of them, in place of `store`.
+  // For such tiles: the number of columns, and how to store the sum of one column, in place of `store`.
   struct ColumnsEnd {
     IntExpr columns;
     std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& column, kernel::Register sum)>
         store;
   };
   std::optional<ColumnsEnd> columns_end;
-  kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.mac says, a scalar
-  std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
-  // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
+  kernel::MachineType element{kernel::Scalar::F32, 1}; // accumulator, as shape.mac says; a scalar
+  std::vector<ClipBounds> clips;                       // by loop of the reduction, up to the last clipped one
+  // Set if `store` is long code: it is then emitted once, in a loop over the rows of a tile, by way of this
   // scratch array.
   std::shared_ptr<SpillBuffer> accumulators_in_memory;
 
-  // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is
-  // one at most (k by loop position; the others are absent expressions). Unset: always.
+  // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is at
+  // most one (k by loop position; the others are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
   // The scalar operand at a row: one value, the word of a k group (factors.h), or the values of
   // position.k_interleave steps from k on.
@@ -83,56 +84,56 @@ struct ContractionSpec {
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       vector;
-  // Steps of the innermost loop that an element of the vector operand holds, a word of packed integers. With
-  // several `scalar` gets the number of one, or of one k group of them (factors.h), as a value of k behind
-  // those of the loops.
+  // Steps of the innermost loop in an element of the vector operand, which is a word of packed integers. If
+  // there are several, `scalar` gets the number of a step in the word, or of a k group of them (factors.h),
+  // as a value of k behind those of the loops.
   int word_k = 1;
-  // What the sums over the innermost loop are multiplied by before they are added to those of the loops
-  // around it, of register `number` of the column group. Unset: nothing.
+  // The factors of the sums over the innermost loop, applied before these are added to the sums of the outer
+  // loops; for register `number` of the column group. Unset: none.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       scales;
-  // Where those are sums of bytes: the scalar scale of a row's block, and what its sum starts from.
+  // If those are sums of bytes: the scalar scale of a row's block, and the start of its sum.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
                                  const std::vector<IntExpr>& k)>
       row_scales;
   decltype(row_scales) row_starts;
-  // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
-  // operand, a k group of all lanes a row.
+  // Used with tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
+  // operand, with a k group of all lanes per row.
   std::function<MatrixSlice(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;
   std::function<MatrixSlice(const TilePosition&, int number, const std::vector<IntExpr>& k)> vector_rows;
-  // What the sums of one row and vector start from. Unset: zeros.
+  // The start of the sums of one row and vector. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
-  // What runs before the tiles of a group of columns, outermost but for blocks of rows, whose position and
-  // width it gets. Unset: nothing.
+  // Code to run before the tiles of a group of columns, outermost except for blocks of rows; it gets the
+  // group's position and width. Unset: none.
   std::function<void(kernel::Builder&, const TilePosition&)> begin_group;
-  // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the
-  // group's successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the
+  // Prefetches line `line` (64 bytes) of the data behind the tile's column group in a packed vector operand:
+  // the next group, or whatever the program reads next. Unset: the operand is not streamed from beyond the
   // second cache level.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
   bool prefetches_own_group = false; // instead, and what is read next is asked for just ahead of it
   // Prefetches the scalar operand of a row at `k`, one line of a blocked layout. Unset: it is near, or the
-  // CPU sees its pattern.
+  // hardware prefetches it.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row,
                      const std::vector<IntExpr>& k)>
       prefetch_scalar;
-  int scalar_rows_per_line = 1; // rows next to each other that one such request brings
-  int64_t group_lines = 0;      // of a full column group of the packed operand
+  int scalar_rows_per_line = 1; // neighbouring rows that one such request covers
+  int64_t group_lines = 0;      // lines of a full column group of the packed operand
   // Takes the sums of one row, whose position may vary with a loop of its own, and vector; `valid_lanes` of
-  // them are columns of the result. Returns what it stored where totals are wanted.
+  // them are columns of the result. Returns the stored value if totals are wanted.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector,
                                  kernel::Register sum, int valid_lanes)>
       store;
-  // Takes the rows [first, end) once all columns of a block of rows are stored. Unset: nobody wants them.
+  // Takes the rows [first, end) once all columns of a block of rows are stored. Unset: nothing needs them.
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
-  // Takes the sum of what was stored for all rows of a tile. Unset: nobody wants it.
+  // Takes the sum of the stored values of all rows of a tile. Unset: nothing needs it.
   std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Register total)> store_total;
 
   IntExpr m() const { return actual_m ? *actual_m : IntExpr(shape.m); }
   IntExpr outer(size_t i) const { return actual_outer.empty() ? IntExpr(shape.outer[i]) : actual_outer[i]; }
 };
 
-// Rows before the first and from the end of those inside: code for one of them, which clips its reduction.
+// Code for one of the rows before the first and behind the last row inside: it clips its reduction.
 struct EdgeRows {
   IntExpr first_inside, end_inside;
   ContractionSpec spec;
@@ -145,7 +146,7 @@ void emit_contraction(kernel::Builder& builder, const ContractionSpec& spec, con
 void emit_row_tiles(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                     TilePosition position);
 
-// Runs `body` with first vector and width of the column group of number `group`.
+// Runs `body` with first vector and width of column group `group`.
 void emit_column_group(kernel::Builder& builder, const plan::ColumnGroups& groups, const IntExpr& group,
                        const std::function<void(const IntExpr& vector, int vectors)>& body);
 

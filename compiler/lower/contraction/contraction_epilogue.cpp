@@ -1,4 +1,4 @@
-// What becomes of a contraction's sums: the bias they start from, the code behind them, and their store.
+// The epilogue of a contraction: the bias from which sums start, the code behind them, and their store.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/element/element_loops.h"
 
@@ -33,7 +33,7 @@ Lanes make_lanes(Index& index, int lane_dim, int count) {
   return {symbol, first, count};
 }
 
-// The addition of a value per channel that is all that becomes of the sums first; null if there is none.
+// The addition of a value per channel if it comes first in the epilogue; null if there is none.
 const Instruction* find_bias(const Instruction& contraction) {
   if (!contraction.is(Opcode::Convolution) || contraction.users().size() != 1 || contraction.num_uses(0) != 1)
     return nullptr;
@@ -93,7 +93,7 @@ void bind_result(KernelMaker& maker, const Instruction& instruction, const plan:
 
 namespace {
 
-// Of the result's own dims.
+// Runs the epilogue for an index in the result's own dims.
 kernel::Register finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
                                      int count, int valid, kernel::Register accumulators) {
   Lanes lanes = make_lanes(index, lane_dim, count);
@@ -122,7 +122,7 @@ kernel::Register finish_result_lanes(Builder& b, const ContractionBinding& bindi
 
 namespace {
 
-// Runs `store` if a place of phases is inside the result.
+// Runs `store` if a phase's place is inside the result.
 void store_inside(Builder& b, const ConvolutionPhases& phases, const Index& result_index,
                   const std::function<void()>& store) {
   kernel::Register inside;

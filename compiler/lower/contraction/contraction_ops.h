@@ -1,4 +1,4 @@
-// Planned contractions as code of register tiles: where operands and results lie.
+// Planned contractions as code of register tiles: the places of operands and results.
 #pragma once
 
 #include "compiler/lower/contraction/contraction.h"
@@ -16,24 +16,24 @@ struct TensorPart {
   Index within(const Index& index) const;
 };
 
-// What the code of a contraction refers to: parameters of the kernel, and code of the fusion around it.
+// The references of a contraction's code: parameters of the kernel, and code of the surrounding fusion.
 struct ContractionBinding {
   int scalar = -1, vector = -1, result = -1; // parameter numbers; no result: it is summed, and not stored
   int partial = -1;                          // sums between parts of the reduction
-  int scales = -1;                           // of blocks, of such elements
+  int scales = -1;                           // scales of blocks, with elements of scales_dtype
   DType scales_dtype = DType::F32;
-  int row_scales = -1, row_starts = -1; // of blocks of rows of bytes, f32 and i32
-  Type result_type;                     // of what is stored
+  int row_scales = -1, row_starts = -1; // for blocks of rows of bytes, f32 and i32
+  Type result_type;                     // type of the stored value
   // Set if the contraction computes the phases of a transposed convolution.
   std::shared_ptr<const plan::PolyphaseConvolution> polyphase;
-  std::optional<TensorPart> scalar_part, result_part;  // that those parameters hold, rather than the whole
-  FusedSpatialSum* fused_spatial_sum = nullptr;        // what takes the sums of the result's positions
-  bool shares_vectors = false;                         // lanes behind a group's last channel are the next's
-  std::shared_ptr<SpillBuffer> accumulators_in_memory; // on their way to an epilogue in a loop
-  DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
-  // What the sums of `lanes` channels start from, the first of them `channel`. Unset: zeros.
+  std::optional<TensorPart> scalar_part, result_part;  // set if those parameters hold a part of the tensor
+  FusedSpatialSum* fused_spatial_sum = nullptr;        // takes the sums of the result's positions
+  bool shares_vectors = false;                         // lanes behind a group's last are the next group's
+  std::shared_ptr<SpillBuffer> accumulators_in_memory; // used if the epilogue is a loop
+  DType sum_dtype = DType::F32; // the contraction's dtype: sums are rounded to it before the epilogue
+  // The start of the sums of `lanes` channels, the first of them `channel`. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
-  // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
+  // The value to store in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
   std::function<kernel::Register(kernel::Builder&, const Index&, const Lanes&, int valid,
                                  kernel::Register accumulators)>
@@ -54,10 +54,10 @@ PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::Cont
 // How the scales of blocks are, in the same order.
 PackedOperand packed_scales(const plan::DotGeometry& geometry, const plan::TileShape& tile, DType dtype,
                             ReductionPart part = {});
-// Elements of the sums between parts.
+// Elements of the sums that are stored between parts.
 int64_t partial_elements(const plan::DotGeometry& geometry, const plan::TileShape& tile);
 
-// The code of a planned contraction, bound to its operands. Arguments outlive it.
+// The code of a planned contraction, bound to its operands, which must outlive it.
 ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
                          const ContractionBinding& binding, ReductionPart part = {});
 

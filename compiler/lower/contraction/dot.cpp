@@ -11,7 +11,7 @@ namespace {
 using kernel::Builder;
 using kernel::Register;
 
-// The steps of one part of the reduction, of which there is one loop then.
+// The steps of one part of the reduction, which then has only one loop.
 struct Steps {
   int64_t first = 0, count = 0;
 };
@@ -69,7 +69,7 @@ public:
     if (plan_.tiling.streams_vectors) prefetch_groups(spec);
     if (!part_.is_first()) spec.initial = load_partial();
     spec.store = part_.is_last() ? store_result() : store_partial();
-    // Between parts sums are stored as they are, straight where they are vectors.
+    // Sums between parts pass no epilogue: registers are stored directly, tile registers by way of memory.
     bool in_memory = part_.is_last() || plan_.accumulators == plan::AccumulatorSpace::TileRegisters;
     if (in_memory) spec.accumulators_in_memory = binding_.accumulators_in_memory;
     if (!g_.column.extent.is_constant()) spec.edge_columns = edge_columns(spec);
@@ -77,7 +77,7 @@ public:
   }
 
 private:
-  // Blocks of a row are one behind the other.
+  // Blocks of a row lie one behind the other.
   void scale_rows(ContractionSpec& spec) const {
     auto of_block = [code = *this](int buffer, kernel::Scalar type) {
       return [code, buffer, type](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
@@ -121,7 +121,7 @@ private:
     IntExpr last_stride = g_.contract.back().row_stride * g_.k_group();
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
-    // The step within a word: those of a blocked dot are neighbours.
+    // The step within a word: the steps of a blocked dot are neighbours.
     return k.size() > g_.contract.size() ? place + k.back() * shape_.mac.k_group() : place;
   }
 
@@ -130,7 +130,7 @@ private:
     ScalarOperands operands;
     operands.buffer = binding_.scalar;
     operands.dtype = g_.rows.type.dtype;
-    // Those of a word are neighbours.
+    // The steps of a word are neighbours.
     IntExpr stride = g_.word_k > 1 ? IntExpr(1) : g_.contract.back().row_stride;
     operands.place = [&](int step) { return place + step * stride; };
     operands.lie_together = stride == IntExpr(1);
@@ -168,9 +168,8 @@ private:
     return load_packed_operands(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
   }
 
-  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for
-  // early. Where one tile holds all rows the memory sets the pace, and what is read next is asked for just
-  // ahead of it.
+  // Weights pass once per run: the next group comes from memory unless it is requested early. If one tile
+  // holds all rows, the memory sets the pace, and requests go just ahead of the loads.
   void prefetch_groups(ContractionSpec& spec) const {
     int64_t elements = packed_.line_elements(), group = packed_.tile.vectors * packed_.tile.lanes;
     spec.group_lines = packed_.reduction_size() * group / elements;
@@ -199,7 +198,7 @@ private:
                                           Register sum, int valid) {
       auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
       Index batch(at.outer.begin(), batch_end), rows = code.rows_at(at, row);
-      // Lanes run along the last column dim; evenly lying dims before it are crossed lane by lane.
+      // Lanes run along the last column dim; earlier dims that lie evenly are crossed lane by lane.
       Index columns;
       IntExpr column = (at.column_vector + vector) * lanes;
       append_unflattened(columns, code.g_.columns.free, column);
@@ -279,7 +278,7 @@ private:
   Steps k_range_;
   PackedOperand packed_;
   int lanes_;
-  plan::ContractionShape shape_; // of the part
+  plan::ContractionShape shape_; // shape of the part
   kernel::MachineType sum_;
 };
 

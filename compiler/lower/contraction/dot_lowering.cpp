@@ -5,7 +5,7 @@
 
 namespace firn::lower {
 
-// What is packed, two bytes in one.
+// A packed constant with two steps in a byte.
 static LiteralRef in_four_bits(const Packing& packing, const Literal& constant) {
   std::vector<std::byte> bytes(static_cast<size_t>(packing.packed_elements));
   pack(packing, constant.bytes(), bytes);
@@ -43,7 +43,7 @@ std::string product_name(const plan::MacInstruction& product) {
 
 namespace {
 
-// The composite whose rows the kernel of a dot takes while they are near; null if there is none.
+// The composite whose rows the dot's kernel computes while they are near; null if there is none.
 const Instruction* joined_rows(const LoweringContext& context, const Instruction& dot) {
   for (const Instruction* user : dot.users()) {
     const auto* rows = context.plans().find<plan::RowsPlan>(*user);
@@ -52,7 +52,7 @@ const Instruction* joined_rows(const LoweringContext& context, const Instruction
   return nullptr;
 }
 
-// Where tiles read packed columns: a constant of its own, or the one that lies in panels.
+// The packed columns that tiles read: a constant of its own, or the one that lies in panels.
 BufferSlice place_columns(LoweringContext& context, const Instruction& instruction,
                           const plan::DotGeometry& g, const PackedOperand& packed, Value columns) {
   if (g.panel_columns > 0) return context.place_of(columns);
@@ -61,13 +61,13 @@ BufferSlice place_columns(LoweringContext& context, const Instruction& instructi
   return pack_operand(context, instruction, packed, columns, selected);
 }
 
-// Sums between the parts of a reduction.
+// The sums between the parts of a reduction.
 struct PartialSums {
   BufferSlice place;
   int64_t elements = 0;
 };
 
-// One kernel: the whole dot, or a part of its reduction.
+// Emits one kernel: the whole dot, or a part of its reduction.
 void emit_dot_part(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
                    const plan::DotGeometry& g, const plan::ContractionPlan& plan, ReductionPart part,
                    const PartialSums& accumulators) {

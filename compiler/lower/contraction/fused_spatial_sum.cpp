@@ -1,4 +1,4 @@
-// Fused spatial sums: where they lie, their last addition, and fusions of a convolution with them.
+// Fused spatial sums: their places, their last addition, and fusions of a convolution with them.
 #include "compiler/lower/contraction/fused_spatial_sum.h"
 
 #include "compiler/graph/position_sum.h"
@@ -13,7 +13,7 @@ using kernel::Scalar;
 
 namespace {
 
-constexpr int64_t kChains = 4; // of additions side by side: shorter ones, with smaller errors
+constexpr int64_t kChains = 4; // additions side by side: shorter chains have smaller errors
 
 } // namespace
 

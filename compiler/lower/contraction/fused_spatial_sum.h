@@ -1,6 +1,6 @@
-// Fused spatial sums: what the kernel of a convolution leaves of the sums of its result over all positions,
-// per channel, so that nobody reads the result again for them. Every tile stores the sum of its vectors,
-// once; a small kernel adds those of all tiles.
+// Fused spatial sums: the kernel of a convolution leaves sums of its result over all positions, per channel,
+// so that the result need not be read again for them. Every tile stores the sum of its vectors, once; a small
+// kernel adds the sums of all tiles.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -9,17 +9,18 @@ namespace firn::lower {
 
 class FusedSpatialSum {
 public:
-  // Of a value of that type: images, channels, positions. `keeps_result`: others read the value too.
+  // `summed`: images, channels, positions. `keeps_result`: other instructions read the value too.
   FusedSpatialSum(const Type& summed, bool keeps_result, int lanes);
 
-  // Says that the kernel will store the sum of every tile. Before any scratch.
+  // Announces that the kernel will store the sum of every tile. Call it before any scratch is made.
   void take(KernelMaker& maker, int64_t tiles);
   // Whether the value need not be stored.
   bool replaces_result() const { return !keeps_result_; }
   // Stores the sum of tile `tile` of vector `vector` of the channels.
   void store(kernel::Builder& builder, const IntExpr& feature_map, const IntExpr& vector, const IntExpr& tile,
              kernel::Register total) const;
-  // The kernel that makes the result of `reduction`, a reduce of `summed` or a fusion around it, of the sums.
+  // Emits the kernel that makes the result of `reduction`, a reduce of `summed` or a fusion around it, from
+  // the sums.
   void emit_totals(LoweringContext& context, const Instruction& reduction, Value summed) const;
 
 private:
@@ -31,7 +32,7 @@ private:
   bool keeps_result_;
   int64_t tiles_ = 0;
   BufferSlice partial_; // [image, vector, tile, lane]
-  int buffer_ = -1;     // that, in the kernel at hand
+  int buffer_ = -1;     // number of `partial_` in the current kernel
 };
 
 } // namespace firn::lower

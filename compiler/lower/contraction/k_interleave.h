@@ -12,17 +12,17 @@
 
 namespace firn::lower {
 
-// The columns in the lanes of a vector's registers, `parts` of them: spread over the registers so that
+// The columns in the lanes of a vector's `parts` registers. They are spread over the registers so that
 // additions within quarters of 128 bits, whose lanes are exchanged cheaply, bring them into order. Lane
-// `step` of those of a column has step `step` of the reduction.
+// `step` of a column's lanes has step `step` of the reduction.
 struct InterleavedLanes {
   static constexpr int kQuarter = 4; // lanes
   InterleavedLanes(int lanes, int k_interleave, int parts)
       : quarters(lanes / kQuarter), columns_per_quarter(kQuarter / k_interleave),
         columns_between_quarters(parts * columns_per_quarter) {}
   int quarters;
-  int columns_per_quarter;      // of one register; the next register has those behind them
-  int columns_between_quarters; // of the vector
+  int columns_per_quarter;      // columns of one register; the next register has those behind them
+  int columns_between_quarters; // columns of the vector
 };
 
 // The `k_interleave` lanes of `steps` over and over, in `lanes` lanes; a scalar in all of them.

@@ -1,5 +1,5 @@
-// The reduction nest of a block of tile matrices. Rows that whole tiles leave are computed by one that begins
-// earlier; of that one's sums, those alone pass on that nobody else stores.
+// The reduction nest of a block of tile matrices. Rows that whole tiles leave are computed by a tile that
+// begins earlier; it passes on only the sums that no other tile stores.
 #include "compiler/lower/contraction/matrix_tile.h"
 
 #include "compiler/lower/contraction/group_requests.h"
@@ -103,7 +103,7 @@ void MatrixTile::emit_reduction(const IntExpr& k_block, size_t level, std::vecto
   });
 }
 
-// The innermost loop, over whole blocks and what they leave if the scalar operand lies in such.
+// The innermost loop: over whole blocks and the rest, if the scalar operand lies in blocks.
 void MatrixTile::emit_steps(const IntExpr& first, const IntExpr& end, std::vector<IntExpr>& k) {
   const plan::ReductionLoop& loop = spec_.shape.k.back();
   GroupRequests requests(b_, spec_, tiling_, rows_, block_.groups);
@@ -115,7 +115,7 @@ void MatrixTile::emit_steps(const IntExpr& first, const IntExpr& end, std::vecto
     });
   };
   if (loop.block == 0 && interleaved_ && plan::k_block_level(spec_.shape) + 1 == k.size()) {
-    // The steps that share the epilogue, as many rows at each, and the others.
+    // The steps that share the epilogue, equally many rows at each, come before the others.
     MatrixTile* before = interleaved_;
     IntExpr busy = before->rows_ / before->rows_at_a_step() * block_.groups;
     run(0, first, busy);
@@ -130,7 +130,8 @@ void MatrixTile::emit_steps(const IntExpr& first, const IntExpr& end, std::vecto
   run(blocks * loop.block, 0, loop.extent % loop.block);
 }
 
-// Operands of the first product first, and every later one's behind those it has no need of.
+// Operands of the first product are loaded first, and those of every later product behind the products that
+// do not need them.
 void MatrixTile::emit_products_at(const std::vector<IntExpr>& k) {
   for (int i = 0; i < high_; ++i) {
     MatrixSlice rows = spec_.scalar_rows(position_, block_.first_row(i, rows_), k);
@@ -146,7 +147,8 @@ void MatrixTile::emit_products_at(const std::vector<IntExpr>& k) {
   if (interleaved_) emit_share_of_stores(k);
 }
 
-// Of an epilogue that is interleaved: an even part of all rows, of as many vectors as are narrowed together.
+// Rows per step of an interleaved epilogue: an even part of all rows, with as many vectors as are narrowed
+// together.
 int MatrixTile::rows_at_a_step() const {
   int rows = 1;
   auto is_enough = [&] {

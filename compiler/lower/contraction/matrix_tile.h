@@ -1,4 +1,4 @@
-// A register tile of sums in registers of matrices (plan/tile_matrices.h).
+// A register tile of sums in tile registers (plan/tile_matrices.h).
 #pragma once
 
 #include "compiler/lower/contraction/contraction.h"
@@ -6,18 +6,19 @@
 
 namespace firn::lower {
 
-// Tiles of a contraction, several of which may have their sums in memory at a time: those of number `place`.
-// All calls of one kernel are of one spec and tiling.
+// A tile of a contraction. Several tiles may have their sums in memory at a time: `place` is its number. All
+// calls of one kernel have the same spec and tiling.
 class MatrixTile {
 public:
   MatrixTile(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
              TilePosition position, int rows, int vectors, IntExpr place);
 
-  // The products of that block of the reduction, which there are tiling.k_blocks of; those of any but the
-  // first are added to the sums that are there.
+  // Emits the products of that block of the reduction, one of tiling.k_blocks. All but the first block add to
+  // the sums in memory.
   void emit_products(const IntExpr& k_block, bool is_first);
   void emit_stores();
-  // All products while the epilogue takes the sums of `before`, which are where these then go.
+  // Emits all products while the epilogue takes the sums of `before`, in whose memory the new sums are
+  // stored.
   void emit_products_behind(MatrixTile& before);
 
 private:
@@ -37,9 +38,10 @@ private:
   plan::TileBlock block_;
   kernel::OpKind product_;
   TilePosition position_;
-  int rows_, high_, before_;          // of tiles of sums, and rows of the first of them that others compute
-  IntExpr first_accumulator_;         // in memory
-  MatrixTile* interleaved_ = nullptr; // whose rows pass the epilogue among the steps
+  // Rows, tile matrices along them, and rows of the first one that other tiles compute.
+  int rows_, high_, before_;
+  IntExpr first_accumulator_;         // place in memory
+  MatrixTile* interleaved_ = nullptr; // the tile whose rows pass the epilogue among the steps
 };
 
 } // namespace firn::lower

@@ -1,5 +1,5 @@
-// Operands of a contraction's products as registers: single factors as what their sums are, or the k group of
-// a lane as a word of 32 bits, the first step's factor lowest.
+// Operands of a contraction's products as registers: single factors in the type of their sums, or a lane's k
+// group as a word of 32 bits, the first step's factor lowest.
 #pragma once
 
 #include "compiler/lower/contraction/packed_operand.h"
@@ -7,10 +7,10 @@
 
 namespace firn::lower {
 
-// The scalar operand of the product at the value `k` of the innermost loop.
+// Loads the scalar operand of the product at the value `k` of the innermost loop.
 //
-// `place`: of a step of that k group in the buffer, in elements. `lie_together`: steps are neighbours, those
-// of a whole k group, and of one cut short if `has_whole_tail`.
+// `place`: the place of a step of that k group in the buffer, in elements. `lie_together`: the steps of a
+// whole k group are neighbours, and with `has_whole_tail` also those of one cut short.
 struct ScalarOperands {
   int buffer = -1;
   DType dtype = DType::F32;
@@ -19,29 +19,30 @@ struct ScalarOperands {
 };
 kernel::Register load_operands(kernel::Builder& builder, const plan::ContractionShape& shape,
                                const ScalarOperands& operands, const IntExpr& k);
-// Lanes of a packed vector operand, which begins at an element that is a whole vector.
+// Loads lanes of a packed vector operand from an element that is the first of a whole vector.
 kernel::Register load_packed_operands(kernel::Builder& builder, const plan::MacInstruction& product,
                                       int buffer, const IntExpr& index, int lanes);
-// The same of columns however they are packed, from that element on. With `widens`, pairs in four bits stay
-// bytes, which are stored for others to load.
+// Loads lanes of columns that may be packed in any form, from that element on. With `widens`, pairs in four
+// bits stay bytes, which are stored for other tiles to load.
 kernel::Register load_packed_columns(kernel::Builder& builder, const plan::MacInstruction& product,
                                      int buffer, const PackedOperand& packed, const IntExpr& index,
                                      bool widens);
 
-// Step `step` of words of packed signed integers, as floats; `table` (table_of_steps), if any, has these.
+// Step `step` of words of packed signed integers, as floats, looked up in `table` (table_of_steps) if there
+// is one.
 kernel::Register step_of_words(kernel::Builder& builder, kernel::Register words, int step, int k_extent,
                                kernel::Register table = {});
-// The floats that steps of such words may be, by their bits, in as many lanes.
+// The floats for all values of a step of such words, indexed by its bits, in `lanes` lanes.
 kernel::Register table_of_steps(kernel::Builder& builder, int k_extent);
 
-// Words of eight u4 hold two k groups of bytes, one in the even places, one in the odd ones. Those of a
-// group.
+// Half of the bytes of words of eight u4: a word holds two k groups, one in the even places and one in the
+// odd ones.
 kernel::Register group_of_words(kernel::Builder& builder, kernel::Register words, int group);
 
-// Words of k groups as the factors that they hold; single factors as they are.
+// Words of k groups as the factors that they hold; single factors unchanged.
 kernel::Register unpacked_operands(kernel::Builder& builder, const plan::MacInstruction& product,
                                    kernel::Register operands);
-// sum + scalar * vector, both in as many lanes.
+// Adds scalar * vector to sum; all have the same lanes.
 kernel::Register multiply_add(kernel::Builder& builder, const plan::MacInstruction& product,
                               kernel::Register scalar, kernel::Register vector, kernel::Register sum);
 

@@ -1,4 +1,4 @@
-// Where packed vector operands lie, and the kernel of a packing.
+// Addresses in packed vector operands, and the kernel of a packing.
 #include "compiler/lower/contraction/packed_operand.h"
 
 #include "compiler/lower/contraction/k_interleave.h"
@@ -12,7 +12,7 @@ namespace {
 using kernel::Builder;
 using kernel::Register;
 
-// The boxes of a packed operand. Strides in it are differences of index(), so that both agree.
+// Adds the boxes of a packed operand. Their strides are differences of index(), so that both agree.
 class PackedOperandBoxes {
 public:
   PackedOperandBoxes(const PackedOperand& operand, Packing& packing)
@@ -27,7 +27,7 @@ public:
     int64_t rest = full * panel;
     if (groups_.rest_groups == 0) return;
     if (groups_.rest_k_interleave == 1) return add_panels(1, rest, groups_.rest_panel_registers);
-    // Vectors of columns that take a register per step of k_interleave, and a last one of fewer.
+    // Adds vectors of columns that take a register per step of k_interleave, and a last one of fewer.
     int d = groups_.rest_k_interleave, vectors = groups_.rest_registers / d,
         parts = groups_.rest_registers % d;
     if (vectors > 0) add_interleaved(rest, 0, vectors, d);
@@ -45,10 +45,10 @@ private:
     return o_.index(selected, position, number, k).value();
   }
 
-  // Products of the last loop: those of whole k groups, or the one of what is left.
+  // Products of the last loop: those of whole k groups, or the one of the rest.
   struct Products {
     int64_t first = 0, count = 0;
-    int k_extent = 1; // that the source has in the last of them
+    int k_extent = 1; // steps that the source has in the last of them
   };
   std::vector<Products> products() const {
     int64_t k_extent = o_.extents.back(), whole = k_extent / o_.k_group;
@@ -58,7 +58,7 @@ private:
     return parts;
   }
 
-  // A box with the dims [selected][panels][loops of the reduction], to which those of registers are added.
+  // A box with the dims [selected][panels][loops of the reduction]; the dims of registers are added later.
   PackedBox start_box(int64_t panels, int64_t first, int vectors, const Products& products,
                       int k_interleave) const {
     PackedBox box;
@@ -116,7 +116,7 @@ private:
     }
   }
 
-  // Vectors of the last group from number `vector` on, with `parts` registers each.
+  // Vectors of the last group from vector `vector` on, with `parts` registers each.
   void add_interleaved(int64_t first, int vector, int vectors, int parts) {
     int d = groups_.rest_k_interleave;
     FIRN_CHECK(o_.k_group == 1, "steps interleaved in registers and in lanes");
@@ -170,7 +170,7 @@ private:
                        [&](const PackedBox::Bound& bound) { return bound.strides[dim] > 0; });
   }
 
-  // Steps under a bound are straight code, outside of the loops: what lies beyond is known then.
+  // Steps under a bound are straight code, outside of the loops, so that it is known which lie beyond.
   void emit_bounded(size_t dim, std::vector<IntExpr>& at) {
     if (dim == first_lane_dim_) return emit_loops(static_cast<size_t>(box_.item_dims), at);
     if (!is_bounded(dim)) return emit_bounded(dim + 1, at);
@@ -220,11 +220,11 @@ private:
   Builder& b_;
   const PackedBox& box_;
   const Body& body_;
-  size_t end_;            // of the dims of copied elements
-  size_t first_lane_dim_; // those from it on make a register
+  size_t end_;            // end of the dims of copied elements
+  size_t first_lane_dim_; // the dims from it on make a register
 };
 
-// The box with its last dim in runs of `lanes`, and what is left of it.
+// Cuts the box's last dim into runs of `lanes`, and a rest.
 std::vector<PackedBox> cut_into_lanes(const PackedBox& box, bool transforms, int lanes) {
   size_t last = box.dims.size() - (transforms ? 2 : 1);
   int64_t extent = box.dims[last].extent, runs = extent / lanes, rest = extent % lanes;
@@ -331,7 +331,7 @@ void emit_packed_registers(Builder& b, const Packing& packing, int lanes,
   IntExpr items = 0;
   for (const PackedBox& box : boxes) items = items + items_of(box, selected);
   IntExpr item = b.set_parallel(items);
-  // The box of an item: a chain of tests.
+  // Finds the box of an item by a chain of tests.
   std::function<void(size_t, IntExpr)> emit_from = [&](size_t number, const IntExpr& first) {
     if (number == boxes.size()) return;
     PackLoops loops(b, boxes[number], transforms, lanes, body);
@@ -354,8 +354,8 @@ void emit_packed_registers(Builder& b, const Packing& packing, int lanes,
 
 namespace {
 
-// Offsets of lanes that hold the elements of `runs` vectors in turn: each vector's neighbours lie side by
-// side in the source, or it has none of them. One vector: the lanes are neighbours.
+// Offsets of lanes that hold the elements of `runs` vectors in turn, if each vector's neighbours lie side by
+// side in the source. With one vector, the lanes are neighbours.
 bool holds_runs(const std::vector<int64_t>& offsets, size_t runs) {
   if (!std::has_single_bit(offsets.size()) || offsets.size() <= runs) return false;
   for (size_t i = 0; i < offsets.size(); ++i) {
@@ -365,7 +365,7 @@ bool holds_runs(const std::vector<int64_t>& offsets, size_t runs) {
   return true;
 }
 
-// The elements of `lhs` and `rhs` in turn, `run` of each at a time.
+// Takes the elements of `lhs` and `rhs` in turn, `run` of each at a time.
 Register interleaved(Builder& b, Register lhs, Register rhs, int run) {
   int lanes = b.type(lhs).lanes;
   std::vector<int64_t> order;
@@ -396,8 +396,8 @@ Register load_runs(Builder& b, kernel::MachineType type, const PackedRegister& a
 void emit_pack(Builder& b, const Packing& packing, kernel::Scalar element, int lanes, int source, int out,
                const std::optional<IntExpr>& selected) {
   kernel::MachineType scalar{element, 1};
-  // By vectors where neighbours in the packed constant are such in the source, or neighbours of a group of
-  // steps are; else lane by lane.
+  // Moves vectors if neighbours in the packed constant, or neighbours of a k group's steps, are neighbours in
+  // the source; else lane by lane.
   auto emit = [&](const PackedRegister& at) {
     int count = static_cast<int>(at.offsets.size());
     for (size_t runs : {1, 2, 4})

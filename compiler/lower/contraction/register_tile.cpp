@@ -43,7 +43,7 @@ public:
     TileStores(b_, spec_, tiling_).store(position, rows, vectors, acc);
   }
 
-  // Sums of all tiles are carried together, those of one behind those of another.
+  // Sums of all tiles are carried together, one tile's behind another's.
   void emit(std::vector<TilePosition> positions, int rows, int vectors) {
     kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
     Register zero = b_.constant(type, 0.0);
@@ -64,7 +64,7 @@ public:
   }
 
 private:
-  // From registers with several steps of the reduction to the sums of rows x vectors.
+  // Reduces registers with several steps of the reduction to the sums of rows x vectors.
   std::vector<Register> add_all_steps(const TilePosition& position, int rows, int vectors,
                                       const std::vector<Register>& acc) {
     int registers = groups_.registers(position.column_vector, vectors);
@@ -126,7 +126,7 @@ private:
     return acc;
   }
 
-  // Sums over so many values of a clipped loop around others, each of which joins those of the whole.
+  // Sums over some values of a clipped loop around others, which are then added to the sums of the whole.
   std::vector<Register> emit_summed(const TilePosition& position, int rows, int vectors, size_t level,
                                     std::vector<IntExpr>& k, std::pair<IntExpr, IntExpr> values,
                                     std::vector<Register> acc) {
@@ -148,7 +148,7 @@ private:
                            });
   }
 
-  // Sums over the innermost loop of their own, which are scaled and added.
+  // Separate sums over the innermost loop, which are scaled and added.
   std::vector<Register> emit_scaled(const TilePosition& position, int rows, int vectors, size_t level,
                                     std::vector<IntExpr>& k, std::vector<Register> acc) {
     is_scaled_ = true;
@@ -157,7 +157,7 @@ private:
     accumulators = emit_reduction(position, rows, vectors, level, k, std::move(accumulators));
     is_scaled_ = false;
     if (spec_.row_scales) scale_rows(position, rows, vectors, k, accumulators);
-    std::vector<Register> scales; // of every tile, again and again for all its sums
+    std::vector<Register> scales; // the scales of every tile, repeated for all its sums
     for (const TilePosition& tile : side_by_side_.empty() ? std::vector{position} : side_by_side_) {
       std::vector<Register> own;
       for (int vector = 0; vector < vectors; ++vector) own.push_back(spec_.scales(b_, tile, vector, k));
@@ -168,7 +168,7 @@ private:
     return acc;
   }
 
-  // Of partial sums the first ones start where the row's block does.
+  // The starts of sums of bytes: the first of several partial sums starts from the row's block.
   std::vector<Register> starts_of_bytes(const TilePosition& position, int rows, int vectors,
                                         const std::vector<IntExpr>& k, size_t accumulators) {
     std::vector<Register> starts;
@@ -181,7 +181,7 @@ private:
     return starts;
   }
 
-  // Sums of bytes in f32, by the scale of the row's block.
+  // Converts sums of bytes to f32, times the scale of the row's block.
   void scale_rows(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
                   std::vector<Register>& accumulators) {
     std::vector<Register> scales;
@@ -194,12 +194,12 @@ private:
     }
   }
 
-  // Of the innermost loop: those whose k group is all there. One that is cut short is straight code behind
-  // them, which knows where it is.
+  // Products of the innermost loop whose k group is complete. An incomplete one is straight code behind them,
+  // because that code knows its place.
   int64_t whole_k_groups() const { return spec_.shape.k.back().extent - (spec_.shape.k_tail > 0 ? 1 : 0); }
 
-  // Straight code per value, or a loop for every run of values that the same rows take, unless that would
-  // hold loops itself.
+  // Emits straight code per value, or a loop for every run of values that the same rows take, unless such a
+  // loop would hold loops itself.
   std::vector<Register> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
                                   std::vector<IntExpr>& k, std::vector<Register> acc) {
     int64_t extent = spec_.shape.k[level].extent, end = 0;
@@ -228,7 +228,7 @@ private:
     return false;
   }
 
-  // Tiles at varying positions are inside: only such share a body.
+  // Tiles at varying positions are inside: only such tiles share a body.
   std::vector<bool> rows_taken(const TilePosition& position, int rows, size_t level, int64_t value) const {
     std::vector<bool> taken(static_cast<size_t>(rows), true);
     std::vector<IntExpr> k(spec_.shape.k.size());
@@ -238,9 +238,9 @@ private:
     return taken;
   }
 
-  // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks,
-  // several steps per iteration, and between them requests for the column group after this one: every tile of
-  // rows asks for its share, so that the group has come near when its turn comes.
+  // The innermost loop, with several steps per iteration: over whole blocks and the rest of a block if the
+  // scalar operand lies in blocks. Requests for the next column group are interleaved: every tile of rows
+  // requests its share, so that the group is near when its turn comes.
   std::vector<Register> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
                                             std::vector<IntExpr>& k, std::vector<Register> acc) {
     plan::ReductionLoop loop = steps_of(spec_.shape.k.back());
@@ -278,9 +278,9 @@ private:
     return loop;
   }
 
-  // Of the innermost loop. Short loops stay rolled: straight code of many steps tempts the scheduler to
-  // spill. Two rounds are one: of a loop of two, LLVM makes tests and selected values rather than pointers
-  // that advance, and they take the pipes of the FMAs.
+  // Steps of the innermost loop per iteration. Short loops stay rolled: straight code of many steps tempts
+  // the scheduler to spill. Two rounds become one: LLVM turns a loop of two into tests and selected values
+  // rather than pointers that advance, and they take the pipes of the FMAs.
   int64_t steps_per_iteration(const plan::ReductionLoop& loop) const {
     int64_t unroll = std::max(1, tiling_.unroll),
             rounds = (loop.block > 0 ? loop.block : loop.extent) / unroll;
@@ -297,7 +297,7 @@ private:
     });
   }
 
-  // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.
+  // Requests the rows of the scalar operand's next block, spread over the iterations of this one.
   void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k,
                        const IntExpr& next_block, const IntExpr& iteration, int64_t iterations) {
     int64_t lines = (rows + spec_.scalar_rows_per_line - 1) / spec_.scalar_rows_per_line;
@@ -325,8 +325,8 @@ private:
     return acc;
   }
 
-  // One step of the reduction: vectors loaded once, every scalar multiplied into its row. `phase`: whose sums
-  // they are, of several partial ones or of several tiles.
+  // One step of the reduction: vectors are loaded once, and every scalar is multiplied into its row. `phase`:
+  // selects among several partial sums, or among several tiles.
   std::vector<Register> emit_step_of(const TilePosition& position, int rows, int vectors,
                                      const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
     std::vector<Register> loaded;
@@ -347,8 +347,8 @@ private:
     return acc;
   }
 
-  // Calls emit(number, k) for the factors of a step: of a word its parts, each of as many steps as a product
-  // takes, whose number stands behind the values of the loops.
+  // Calls emit(number, k) for the factors of a step. A word has several parts, each of as many steps as a
+  // product takes; the part's number stands behind the values of the loops.
   template <class Emit> void for_each_operand(const std::vector<IntExpr>& k, Emit emit) {
     if (spec_.word_k == 1) return emit(0, k);
     std::vector<IntExpr> at = k;
@@ -359,7 +359,7 @@ private:
     }
   }
 
-  // A row's factor in all lanes.
+  // Spreads a row's factor over all lanes.
   Register scalar_at(const TilePosition& position, int row, const std::vector<IntExpr>& k) {
     return unpacked_operands(b_, spec_.shape.mac,
                              repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));

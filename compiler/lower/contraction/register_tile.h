@@ -9,7 +9,7 @@ namespace firn::lower {
 void emit_register_tile(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors);
 
-// The same of tiles in as many places, in one loop over the reduction.
+// Emits tiles at several positions together, in one loop over the reduction.
 void emit_register_tiles(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                          const std::vector<TilePosition>& positions, int rows, int vectors);
 

@@ -9,7 +9,7 @@ using kernel::Register;
 
 namespace {
 
-constexpr int kMaxUnrolledStores = 4; // of a long epilogue: more are a loop
+constexpr int kMaxUnrolledStores = 4; // straight stores with a long epilogue: more are a loop
 
 } // namespace
 
@@ -66,7 +66,7 @@ int TileStores::accumulators_in_memory() {
   return array.buffer;
 }
 
-// Adds what was stored to the total of its vector.
+// Adds a stored value to the total of its vector.
 void TileStores::add_total(Totals& totals, int vector, Register stored) const {
   if (totals.empty()) return;
   Register& total = totals[static_cast<size_t>(vector)];
@@ -89,7 +89,8 @@ TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows
   return totals;
 }
 
-// By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
+// Stores by way of memory, row by row, so that the code of a long epilogue is there once and has all
+// registers.
 TileStores::Totals TileStores::store_in_loop(TilePosition position, const IntExpr& first_row,
                                              const IntExpr& end_row, int vectors,
                                              const IntExpr& first_accumulator, bool adds_initial) {
@@ -119,8 +120,8 @@ int TileStores::valid_lanes(const TilePosition& position, int vector) const {
   int64_t rest = spec_.shape.n % groups_.lanes;
   if (rest == 0) return groups_.lanes;
   IntExpr last = position.column_vector + vector;
-  // Only the very last vector is partial, and column groups that hold it have a constant position or are
-  // the only one.
+  // Only the very last vector is partial. Column groups that hold it have a constant position, or are the
+  // only one.
   if (last.is_constant())
     return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
   return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
@@ -129,7 +130,7 @@ int TileStores::valid_lanes(const TilePosition& position, int vector) const {
 Register TileStores::store(const TilePosition& position, int row, int vector, Register sum) {
   int lanes = valid_lanes(position, vector);
   if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
-  // A full-width group whose position varies and that holds the partial vector in its last round only.
+  // A full-width group whose position varies may hold the partial vector in its last round only.
   kernel::MachineType index_type{kernel::Scalar::Index, 1};
   Register is_last =
       b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),

@@ -1,4 +1,5 @@
-// What becomes of a tile's sums: each vector of them through the epilogue, straight or in a loop over rows.
+// The stores of a tile's sums: each vector of them passes the epilogue, in straight code or in a loop over
+// rows.
 #pragma once
 
 #include "compiler/lower/contraction/contraction.h"
@@ -14,18 +15,18 @@ public:
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors,
              const std::vector<kernel::Register>& accumulators);
-  // Stores what accumulators_in_memory() wrote, `vectors` wide, from row `first_row` of the memory at `place`
-  // on; spec.initial is added to it.
+  // Stores the sums that lie in accumulators_in_memory(), `vectors` wide, from row `first_row` of the memory
+  // at `place` on, after adding spec.initial.
   void store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                          int first_row);
-  // Of these the rows [first, end), where nobody wants totals.
+  // Stores only the rows [first, end) of these sums, if no totals are wanted.
   void store_rows_from_memory(const TilePosition& position, const IntExpr& first, const IntExpr& end,
                               int vectors, const IntExpr& place, int first_row);
-  // The array in which any tile's sums have room.
+  // The array that has room for any tile's sums.
   int accumulators_in_memory();
 
 private:
-  using Totals = std::vector<kernel::Register>; // of vectors, if anybody wants them
+  using Totals = std::vector<kernel::Register>; // one per vector, if totals are wanted
   Totals make_totals(int vectors, kernel::Register start) const;
   void add_total(Totals& totals, int vector, kernel::Register stored) const;
   void store_totals(const TilePosition& position, const Totals& totals);
@@ -35,7 +36,7 @@ private:
                        const IntExpr& first_accumulator, bool adds_initial);
   kernel::Register store(const TilePosition& position, int row, int vector, kernel::Register sum);
   void put_in_memory(int count, const std::vector<kernel::Register>& accumulators);
-  // Column by column, as many as there are.
+  // Stores column by column, as many as there are.
   void store_columns(TilePosition position, int rows, int vectors);
   int valid_lanes(const TilePosition& position, int vector) const;
 
@@ -48,7 +49,7 @@ private:
 // Elements of the sums of the largest tile: the last panel's group may be wider than the others.
 int64_t largest_tile(const ContractionSpec& spec, const plan::Tiling& tiling);
 
-// That adds sums.
+// The operation that adds sums.
 kernel::OpKind sum_op(const ContractionSpec& spec);
 
 } // namespace firn::lower

@@ -11,13 +11,13 @@ using kernel::Builder;
 using kernel::OpKind;
 using kernel::Register;
 
-// A vector of what a product takes, as it lies in memory.
+// A vector of the widened elements that a product takes.
 kernel::MachineType vector_of(const plan::MacInstruction& product, int lanes) {
   if (product.k_group() == 1) return {kernel::Scalar::F32, lanes};
   return {kernel::Scalar::I8, lanes * product.k_group()};
 }
 
-// The number of a product of the reduction among all of them.
+// The number of a product among all products of the reduction.
 IntExpr number_of(const plan::ContractionShape& shape, const std::vector<IntExpr>& k) {
   IntExpr number = 0;
   for (size_t i = 0; i < shape.k.size(); ++i) number = number * shape.k[i].extent + k[i];
@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  // Scales are those of a block, which the innermost loop has.
+  // Scales belong to a block, which is the innermost loop.
   void emit_loops(Builder& b, const TilePosition& at, size_t level, std::vector<IntExpr>& k,
                   std::vector<Register> scales, Register table) const {
     if (level == k.size()) return emit_step(b, at, k, scales, table);
@@ -88,13 +88,13 @@ void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec n
                                              const std::vector<IntExpr>& k) {
     return MatrixSlice{scratch, place(at, vector, k), int64_t{at.vectors} * type.lanes};
   };
-  if (tiled.edge_rows) { // which read the same columns
+  if (tiled.edge_rows) { // edge rows read the same columns
     auto edges = std::make_shared<EdgeRows>(*tiled.edge_rows);
     edges->spec.vector = tiled.vector;
     edges->spec.vector_rows = tiled.vector_rows;
     tiled.edge_rows = std::move(edges);
   }
-  // What comes from memory is asked for as it lies there.
+  // Prefetches are for the narrow columns, which come from memory.
   tiled.prefetch = narrow.prefetch;
   tiled.group_lines = narrow.group_lines;
   tiled.begin_group = [widener = GroupWidener(std::move(narrow), type, tiling.looks_up_words, scratch)](

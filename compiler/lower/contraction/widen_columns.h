@@ -12,8 +12,9 @@ namespace firn::lower {
 
 class KernelMaker;
 
-// The contraction of widened columns (of a dot DotGeometry::widened()) in `tiled`, with code that widens a
-// group of those that `narrow` has, and factors from there. The kernel's last parameter becomes the scratch.
+// Makes `tiled` the contraction of widened columns (of a dot DotGeometry::widened()), with code that widens a
+// group of the columns of `narrow` and loads factors from there. The kernel's last parameter becomes the
+// scratch.
 void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec narrow,
                    const plan::Tiling& tiling);
 

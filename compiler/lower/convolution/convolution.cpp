@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  // Rows at the edges are known only when the code runs, or are too many to have code each.
+  // Whether rows at the edges share code: only a run knows them, or they are too many to have code each.
   bool has_edge_rows() const { return g_.shape.m_varies && g_.splits_rows(); }
 
   std::vector<ClipBounds> clips() const {
@@ -69,7 +69,7 @@ private:
     return clips;
   }
 
-  // Runs of taps at which one row of a tile at least is inside the image: the last row's windows begin first,
+  // Runs of taps at which at least one row of a tile is inside the image: the last row's windows begin first,
   // the first row's end last.
   ClipBounds line_bounds(const plan::PaddedRow& line) const {
     const WindowDim& w = line.window;
@@ -91,7 +91,7 @@ private:
     return k;
   }
 
-  // Window positions of dim i that fall inside the input, as a range that depends on the output position.
+  // The window positions of dim i that fall inside the input, a range that depends on the output position.
   ClipBounds clip_bounds(size_t i) const {
     WindowDim w = g_.window[i];
     IntExpr in = g_.in[i];
@@ -161,7 +161,7 @@ private:
     };
   }
 
-  // Of the scalar operand, for row `row` of a tile: what lies in memory, and the index in it.
+  // The scalar operand for row `row` of a tile: the type that lies in memory, and the index in it.
   std::pair<const Type*, Index> input_element(const TilePosition& at, const IntExpr& row,
                                               const std::vector<IntExpr>& k) const {
     const std::optional<TensorPart>& part = binding_.scalar_part;
@@ -204,8 +204,8 @@ private:
         return type->offset_of(channel);
       };
       operands.lie_together = code.has_neighbouring_channels(*type);
-      // Of a block all channels are there; what lies behind the last one meets zeros of the filters, and may
-      // be anything but a NaN.
+      // A block has memory for all its channels; elements behind the last channel meet zeros of the filters,
+      // so they may be anything but a NaN.
       operands.has_whole_tail = !type->layout.blocks.empty() && !is_float(type->dtype);
       return load_operands(b, code.g_.shape, operands, k[code.g_.channel_level]);
     };
@@ -255,7 +255,7 @@ private:
     };
   }
 
-  // A row of all lines: there are some between them that are no result.
+  // The rows of all lines run on, so some rows between two lines are no results.
   Register finish_between_lines(Builder& b, Index index, int valid, Register sum) const {
     IntExpr& place = index[2 + g_.tiled];
     index[1 + g_.tiled] = floor_div(place, g_.pitch);

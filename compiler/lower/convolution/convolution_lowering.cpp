@@ -18,14 +18,14 @@ std::string direct_name(const plan::ConvolutionGeometry& g, const plan::Contract
 
 namespace {
 
-// Has the kernel of a convolution leave the sums of its tiles, if somebody takes them.
+// Makes the kernel of a convolution leave the sums of its tiles if a fused sum needs them.
 void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpatialSum* accumulators,
                       int64_t tiles) {
   binding.fused_spatial_sum = accumulators;
   if (accumulators) accumulators->take(maker, tiles);
 }
 
-// The copy of the image that tiles read.
+// The copy of the image that tiles read in its place.
 BufferSlice copy_feature_map(LoweringContext& context, const Instruction& instruction, Value feature_map,
                              const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to,
                              plan::FeatureMapCopy copy) {
@@ -94,12 +94,12 @@ void emit_planned(LoweringContext& context, const Instruction& instruction,
     emit_convolution(context, instruction, root, plan);
 }
 
-// Of V, and of factors in U.
+// The element type of V, and of factors in U.
 static kernel::Scalar factor_of(const plan::WinogradGeometry& g) {
   return memory_scalar(g.mac.lhs);
 }
 
-// The kernel that transforms the inputs of all batches, and where they lie.
+// Emits the kernel that transforms the inputs of all batches; returns their place.
 static BufferSlice transform_inputs(LoweringContext& context, const Instruction& instruction, Value input,
                                     const plan::WinogradGeometry& g, ContractionBinding binding) {
   int64_t elements = g.batches * g.input_scratch();
@@ -113,7 +113,7 @@ static BufferSlice transform_inputs(LoweringContext& context, const Instruction&
   return place;
 }
 
-// The filters as the kernel reads them.
+// The filters in the form that the kernel reads.
 static int bind_filters(KernelMaker& maker, LoweringContext& context, const Instruction& filter,
                         const plan::WinogradGeometry& g) {
   auto parameter = [&](Packing packing, kernel::Scalar element) {

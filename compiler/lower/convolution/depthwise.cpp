@@ -23,7 +23,7 @@ namespace {
 using kernel::Builder;
 using kernel::Scalar;
 
-// Factors that are bytes; others are f32 already.
+// Converts factors that are bytes to f32; others are f32 already.
 kernel::Register as_f32(Builder& b, kernel::Register operands, DType dtype) {
   if (is_float(dtype)) return operands;
   kernel::Register wide =
@@ -152,7 +152,7 @@ kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles
   return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
 
-// Both ways of storing the tile return the total of what was stored, if anybody wants it.
+// Both ways of storing the tile return the total of the stored values, if it is wanted.
 kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTiles::Position& position,
                                                     const Registers& accumulators) const {
   kernel::Register total;
@@ -163,7 +163,7 @@ kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTile
   return total;
 }
 
-// By way of memory, so that the window has all registers first and the epilogue after it.
+// Stores by way of memory, so that first the window and then the epilogue has all registers.
 kernel::Register DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
                                                      const Registers& accumulators) {
   kernel::MachineType type = sum_type(), stored_type{Scalar::F32, tiles_.lanes()};
@@ -189,7 +189,7 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
                                                                bool clipped, std::vector<IntExpr>& k,
                                                                Registers accumulators) {
   if (tiles_.is_rolled()) return add_rolled_line(b, segment, position, k, std::move(accumulators));
-  Registers taps; // of all channels at the first place of the line, then at the next
+  Registers taps; // taps of all channels at the first place of the line, then at the next
   for (int64_t j = 0; j < tiles_.window()[tiles_.along()].size; ++j) {
     k[tiles_.along()] = j;
     for (int64_t channel = 0; channel < channels_; ++channel)
@@ -214,7 +214,7 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
   return accumulators;
 }
 
-// Every pixel loads its own vector at a tap, which the FMA does by the way.
+// Every pixel loads its own vector at a tap; the FMA folds the load.
 DepthwiseConvolution::Registers DepthwiseConvolution::add_rolled_line(Builder& b,
                                                                       const WindowTiles::Segment& segment,
                                                                       const WindowTiles::Position& position,
@@ -237,7 +237,7 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_rolled_line(Builder& b
   return tiles_.over_taps(b, segment, position, std::move(accumulators), add_tap);
 }
 
-// One channel of every group in all lanes of the group.
+// Spreads one channel of every group over all lanes of the group.
 kernel::Register DepthwiseConvolution::spread_channel(Builder& b, kernel::Register input,
                                                       int64_t channel) const {
   if (channels_ == 1) return input;

@@ -20,9 +20,9 @@ public:
     return 2 * convolution_->type().at_bound().num_elements() * tiles_.window_size() * channels_;
   }
 
-  // The kernel's parallel loop and all within.
+  // Emits the kernel's parallel loop with all its code.
   void emit(kernel::Builder& builder, const ContractionBinding& binding);
-  // Lines `first` + [0, count) of one block of channels of one image.
+  // Emits lines `first` + [0, count) of one block of channels of one image.
   void emit_block(kernel::Builder& builder, const ContractionBinding& binding, const IntExpr& feature_map,
                   const IntExpr& block, const IntExpr& first, const IntExpr& count);
 
@@ -45,7 +45,7 @@ private:
   Registers add_rolled_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                             const WindowTiles::Position& position, std::vector<IntExpr>& k,
                             Registers accumulators);
-  // Of a product of several steps: what their lines add.
+  // Products of several steps take as many lines; these functions add them.
   bool has_row_groups() const { return product_.k_group() > 1; }
   int64_t row_groups() const;
   Registers add_line_groups(kernel::Builder& b, const WindowTiles::Segment& segment,
@@ -59,13 +59,13 @@ private:
   IntExpr flat_tap(const std::vector<IntExpr>& k) const;
 
   const Instruction* convolution_;
-  plan::MacInstruction product_; // of one step: in f32
+  plan::MacInstruction product_; // product of one step, in f32
   WindowTiles tiles_;
-  int64_t channels_;                            // of a group
-  const ContractionBinding* binding_ = nullptr; // what the code at hand refers to
+  int64_t channels_;                            // channels of a group
+  const ContractionBinding* binding_ = nullptr; // binding of the current code
   bool hoisted_;                                // taps are in registers
-  Registers taps_;                              // those of the block at hand
-  int spill_buffer_ = -1;                       // a tile's, on their way to a long epilogue
+  Registers taps_;                              // taps of the current block
+  int spill_buffer_ = -1;                       // for a tile's sums on their way to a long epilogue
 };
 
 } // namespace firn::lower

@@ -19,7 +19,7 @@ namespace {
 
 using kernel::Builder;
 
-// A convolution of the chain whose lines the strips walk.
+// The expanding or projecting convolution of the chain, whose lines the strips walk.
 struct RowConvolution {
   const Instruction& instruction;
   plan::KernelRoot root;
@@ -31,7 +31,7 @@ struct RowConvolution {
   plan::ColumnGroups groups() const { return plan::column_groups(geometry.shape.n, plan.tiling.tile); }
 };
 
-// The depthwise one between them.
+// The depthwise convolution between them.
 struct DepthwiseMember {
   const Instruction& instruction;
   plan::KernelRoot root;
@@ -130,7 +130,7 @@ private:
     bind_result_of(maker, depthwise_.instruction, depthwise_.root, depthwise_.plan, binding);
   }
 
-  // A part of a member's result in scratch, as many channels and lines.
+  // A part of a member's result in scratch, with that many channels and lines.
   int add_part(KernelMaker& maker, const Instruction& member, int64_t channels, int64_t map_rows,
                const char* name, TensorPart& part) {
     part.type = member.type();
@@ -180,7 +180,7 @@ private:
     maker.set_flops(flops);
   }
 
-  // One strip: where it lies.
+  // The place of one strip.
   struct Strip {
     IntExpr feature_map;
     IntExpr first, count;                      // lines of the result
@@ -238,7 +238,7 @@ private:
     });
   }
 
-  // `expanded_from`: where the part of the input begins that the strip has, if it has one of its own.
+  // `expanded_from`: where the strip's part of the input begins, if it has one of its own.
   void emit_depthwise_blocks(Builder& b, const Strip& strip, const IntExpr& first, const IntExpr& count,
                              const Index& expanded_from = {}) {
     ContractionBinding binding = depthwise_.binding;
@@ -253,11 +253,11 @@ private:
     IntExpr vector;
     int vectors;
   };
-  // Lines `first` + [lower, upper).
+  // Emits lines `first` + [lower, upper).
   struct PaddedRows {
     IntExpr first, lower, upper;
   };
-  // Lines of one column group.
+  // Emits lines of one column group.
   void emit_rows(Builder& b, const RowConvolution& convolution, const ContractionBinding& binding,
                  const Strip& strip, const Group& group, const PaddedRows& map_rows) {
     ContractionSpec spec =
@@ -273,7 +273,7 @@ private:
 
   LoweringContext& context_;
   const Instruction& fusion_;
-  int64_t map_rows_; // of the result, per strip
+  int64_t map_rows_; // rows of the result per strip
   DepthwiseMember depthwise_;
   std::optional<RowConvolution> expand_, project_;
 };

@@ -1,5 +1,5 @@
-// Positions one after the other, an item a line of the image, or what one result reads; of each the channels,
-// as many at a time as lie side by side.
+// Copies positions one after the other; an item is a line of the image, or the positions that one result
+// reads. Each position's channels move in runs of as many as lie side by side.
 #include "compiler/lower/convolution/feature_map_copy.h"
 
 #include "compiler/lower/element/element_access.h"
@@ -18,19 +18,19 @@ using kernel::Register;
 
 constexpr int kRunBytes = 64;
 
-// All channels of one position.
+// Copies all channels of one position.
 class ChannelRuns {
 public:
   ChannelRuns(Builder& builder, const Type& feature_map, int64_t room, int source, int out)
       : b_(builder), feature_map_(feature_map), source_(source), out_(out),
         scalar_(memory_scalar(feature_map.dtype)), channels_(feature_map.dim(1)), room_(room) {}
 
-  // To the elements from `to` on. `at`: the position, whatever its channel.
+  // Copies to the elements from `to` on. `at`: the position, with any channel.
   void copy(const Index& at, const IntExpr& to) {
     int64_t step = run(), whole = channels_ / step * step;
     b_.loop(0, whole / step, 1,
             [&](const IntExpr& number) { copy_run(at, number * step, static_cast<int>(step), to); });
-    // Of a block all channels are there, and may be anything behind the last one.
+    // A block has memory for all its channels, and elements behind the last channel may be anything.
     if (whole < channels_) copy_run(at, whole, static_cast<int>(channels_ - whole), to);
     for (int64_t channel = channels_; channel < room_; ++channel)
       b_.store(b_.constant({scalar_, 1}, 0), out_, to + channel);
@@ -41,7 +41,7 @@ public:
       b_.store(b_.constant(run_type(channel), 0), out_, to + channel);
   }
 
-  // Whether a position is one of the image, in the dims that might lie outside; none: it is.
+  // Whether a position is inside the image, in the dims that might lie outside; none: it always is.
   Register is_inside(const Index& at) {
     Register inside;
     for (size_t d = 2; d < at.size(); ++d) {
@@ -60,7 +60,7 @@ private:
     return {scalar_, static_cast<int>(std::min(max(), room_ - channel))};
   }
 
-  // Neighbours in the image: those of a block, all of them, or each alone.
+  // Channels that are neighbours in the image: those of a block, all of them, or each alone.
   int64_t run() const {
     const Layout& layout = feature_map_.layout;
     if (!layout.blocks.empty()) return std::min<int64_t>(max(), layout.blocks.back().size);
@@ -76,10 +76,10 @@ private:
   const Type& feature_map_;
   int source_, out_;
   kernel::Scalar scalar_;
-  int64_t channels_, room_; // of a position, in the image and in the copy
+  int64_t channels_, room_; // channels of a position, in the image and in the copy
 };
 
-// `then` where the register holds, if there is one.
+// Runs `then` if the register holds, or always without a register.
 void emit_if(Builder& b, Register inside, const std::function<void()>& then,
              const std::function<void()>& otherwise) {
   if (!inside) return then();
@@ -99,7 +99,7 @@ public:
     IntExpr map_rows = to_.batch;
     for (size_t i = 0; i < last; ++i) map_rows = map_rows * to_.in[i];
     IntExpr line = b_.set_parallel(map_rows);
-    Index at(from_.window.size() + 2, IntExpr(0)); // in the copy
+    Index at(from_.window.size() + 2, IntExpr(0)); // the line's first position, in the copy
     for (size_t i = last; i-- > 0;) {
       at[i + 2] = floor_mod(line, to_.in[i]);
       line = floor_div(line, to_.in[i]);
@@ -150,7 +150,7 @@ public:
                 int source, int out)
       : b_(builder), from_(from), room_(to.input.dim(1) / from.filter_size), to_(to),
         runs_(builder, from.input, room_, source, out), order_(from.window.size()) {
-    // As the loops of the reduction, which filters are packed for.
+    // The order of the reduction's loops, for which filters are packed.
     std::iota(order_.begin(), order_.end(), size_t{0});
     std::sort(order_.begin(), order_.end(),
               [&](size_t a, size_t b) { return from_.window_level[a] < from_.window_level[b]; });
@@ -159,7 +159,7 @@ public:
   void emit() {
     IntExpr positions = to_.out[0], item = b_.set_parallel(to_.batch * positions);
     IntExpr position = floor_mod(item, positions);
-    Index at(from_.window.size() + 2, IntExpr(0)); // of the window's first position, in the image
+    Index at(from_.window.size() + 2, IntExpr(0)); // the window's first position, in the image
     at[0] = floor_div(item, positions);
     IntExpr to = to_.input.offset_of({at[0], 0, position});
     for (size_t i = from_.window.size(); i-- > 0;) {
@@ -171,7 +171,7 @@ public:
   }
 
 private:
-  // `number`: of the position among those of the window, by the loops so far.
+  // `number`: the number of the position in the window, counted by the loops so far.
   void copy_window(size_t level, Index at, const IntExpr& number, const IntExpr& to) {
     if (level == order_.size()) {
       IntExpr place = to + number * room_;
@@ -189,7 +189,7 @@ private:
 
   Builder& b_;
   const plan::ConvolutionGeometry& from_;
-  int64_t room_; // for the channels of a position
+  int64_t room_; // room for the channels of a position
   const plan::ConvolutionGeometry& to_;
   ChannelRuns runs_;
   std::vector<size_t> order_; // spatial dims, outermost loop of the reduction first

@@ -1,4 +1,4 @@
-// Composites `pack` as kernels: what @prepare is made of.
+// Composites `pack` as kernels: @prepare consists of them.
 #include "compiler/graph/packing.h"
 #include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/convolution/winograd_transform.h"
@@ -11,11 +11,11 @@ using kernel::Builder;
 using kernel::Register;
 using kernel::Scalar;
 
-// Taps of as many filters as a register has lanes, transformed.
+// Transforms the taps of as many filters as a register has lanes.
 class TransformedPack {
 public:
-  // `precise`: sums in f64, term by term as transform_taps() takes them, so that prepared weights are the
-  // compiler's own to the bit. Not where the CPU has no f64.
+  // `precise`: sums are in f64, term by term in the order of transform_taps(), so that prepared weights equal
+  // the compiler's own to the bit. CPUs without f64 do not have it.
   TransformedPack(Builder& builder, const Packing& packing, bool precise, int source, int out)
       : b_(builder), packing_(packing), transform_(*packing.transform), precise_(precise), source_(source),
         out_(out) {}
@@ -32,7 +32,7 @@ public:
   }
 
 private:
-  // The packing with places of taps in the source for those of points.
+  // The packing with the source's places of taps instead of those of points.
   Packing taps_packing() const {
     Packing taps = packing_;
     for (PackedBox& box : taps.boxes) {
@@ -42,7 +42,7 @@ private:
     return taps;
   }
 
-  // One lane per set of taps; those that the source has not are zeros.
+  // One lane per set of taps; lanes without taps in the source are zeros.
   std::vector<Register> load_taps(const PackedRegister& at) {
     std::vector<int64_t> offsets = at.offsets;
     int lanes = static_cast<int>(offsets.size());
@@ -80,7 +80,7 @@ private:
     return out;
   }
 
-  // height * taps * width^T.
+  // Computes height * taps * width^T.
   std::vector<Register> transform(const std::vector<Register>& taps) {
     const TransformMatrix &height = transform_.height, &width = transform_.width;
     std::vector<std::vector<Register>> rows;

@@ -1,4 +1,4 @@
-// Convolutions to few channels, positions of a line in lanes (plan/planar.h): a kernel that writes the
+// Convolutions to few channels, with positions of a line in lanes (plan/planar.h): a kernel that writes the
 // padding of the planes, one that copies the input into them, and the contraction.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
@@ -14,7 +14,7 @@ class PlanarCode {
 public:
   explicit PlanarCode(const plan::PlanarGeometry& geometry) : g_(geometry) {}
 
-  // Zeros around the lines of every plane.
+  // Writes zeros around the lines of every plane.
   void emit_padding(LoweringContext& context, const Instruction& instruction, BufferSlice place) const {
     int64_t zeros = g_.strides[0] - g_.planes.num_elements() / (g_.input.dim(0) * g_.channels());
     if (zeros == 0) return;
@@ -28,7 +28,7 @@ public:
     maker.finish();
   }
 
-  // Before, within and behind the elements along spatial dim i, which start at `at`.
+  // Writes padding before, within and behind the elements along spatial dim i, which start at `at`.
   void emit_padding_of(Builder& b, int out, size_t i, const IntExpr& at) const {
     int64_t stride = g_.strides[i + 1], extent = g_.input.dim(static_cast<int>(i) + 2);
     fill_zeros(b, out, at, g_.window[i].pad_low * stride);

@@ -1,6 +1,6 @@
 // Pooling over blocked channels: maximum, minimum or sum over a window of positions, and the elementwise ops
-// behind it. Where the whole window is inside, a column of it is reduced once for all pixels of the tile that
-// it belongs to.
+// behind it. If the whole window is inside, each of its columns is reduced once for all pixels of the tile
+// that share it.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/convolution/window_tiles.h"
 #include "compiler/lower/emitters.h"
@@ -69,7 +69,7 @@ private:
     return b.constant({Scalar::F32, tiles_.lanes()}, identity);
   }
 
-  // The machine's maximum ignores a NaN in its first operand, which is put in its place then.
+  // The machine's maximum ignores a NaN in its first operand, so the NaN is selected afterwards.
   kernel::Register combine(Builder& b, kernel::Register input, kernel::Register reduced) const {
     if (is_of_bytes()) {
       bool has_sign = is_signed(root_.op->type().dtype), largest = reducer_ == Opcode::Maximum;
@@ -83,7 +83,7 @@ private:
     return b.select(b.compare(OpKind::FCmp, kernel::Predicate::Ne, input, input), input, larger);
   }
 
-  // Line by line of the window, or column by column.
+  // Reduces the window line by line, or column by column.
   Registers pool_rows(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
                       Registers starts) const {
     return tiles_.over_window(
@@ -103,7 +103,7 @@ private:
         });
   }
 
-  // Of a long window, each pixel by itself.
+  // Reduces a long window, each pixel by itself.
   Registers pool_taps(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
                       const std::vector<IntExpr>& k, Registers pixels) const {
     return tiles_.over_taps(

@@ -1,6 +1,6 @@
-// Pooling where the elements of a line lie side by side. For each line of the result the lines of its windows
-// are reduced to one, kept between elements that change no result where windows reach beyond the ends; along
-// that one lanes are reduced where they lie, those of every other window picked out of two vectors.
+// Pooling if the elements of a line lie side by side. For each line of the result, the lines of its windows
+// are reduced to one, which is padded with identities if windows reach beyond the ends. Along that line,
+// lanes are reduced in place; with a stride of two, every other window is picked out of two vectors.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
@@ -19,9 +19,9 @@ using kernel::Register;
 using kernel::Scalar;
 using Registers = std::vector<Register>;
 
-constexpr int64_t kMaxUnrolledRows = 16; // of a window, as straight code where all are inside
+constexpr int64_t kMaxUnrolledRows = 16; // lines of a window as straight code, if all are inside
 
-// `body(first, count)` for vectors along [0, extent): whole ones, then the rest in powers of two.
+// Calls `body(first, count)` for vectors along [0, extent): whole ones, then the rest in powers of two.
 void each_vector(Builder& b, const IntExpr& extent, int64_t lanes,
                  const std::function<void(const IntExpr& first, int count)>& body) {
   auto whole = [&](int64_t width) { return floor_div(extent, width) * width; };
@@ -41,7 +41,7 @@ public:
         identity_(reducer_identity(reducer_, root.op->type().dtype)->get_double(0)) {
     in_ = input_.dims.back().extent;
     out_ = instruction.type().dims.back().extent;
-    IntExpr end = (out_ - 1) * along_.stride + along_.size - along_.pad_low; // of what windows read
+    IntExpr end = (out_ - 1) * along_.stride + along_.size - along_.pad_low; // end of all windows
     beyond_ = std::clamp<int64_t>(along_.pad_high, 0, std::max<int64_t>(0, (end - in_).upper_bound()));
     start_ = along_.pad_low;
   }
@@ -71,14 +71,14 @@ public:
 private:
   Register combine(Register input, Register reduced) {
     if (reducer_ == Opcode::Add) return b_.binary(OpKind::FAdd, reduced, input);
-    // The machine's maximum ignores a NaN in its first operand, which is put in its place then.
+    // The machine's maximum ignores a NaN in its first operand, so the NaN is selected afterwards.
     Register larger =
         b_.binary(reducer_ == Opcode::Maximum ? OpKind::FMaxFast : OpKind::FMinFast, input, reduced);
     return b_.select(b_.compare(OpKind::FCmp, Predicate::Ne, input, input), input, larger);
   }
   Register identity(int lanes) { return b_.constant({Scalar::F32, lanes}, identity_); }
 
-  // What lies before the line may reach into it, and is written before it.
+  // Vectors of padding before the line may reach into it, so they are written before the line.
   void fill_ends() {
     for (int64_t at = 0; at < start_; at += lanes_) b_.store(identity(lanes_), line_, at);
     for (int64_t at = 0; at < beyond_; at += lanes_) b_.store(identity(lanes_), line_, in_ + start_ + at);
@@ -203,8 +203,8 @@ private:
   double identity_;
   ContractionBinding binding_;
   IntExpr in_, out_; // elements of a line
-  int64_t start_;    // of the line in `line_`
-  int64_t beyond_;   // elements behind it that windows read, at most
+  int64_t start_;    // start of the line in `line_`
+  int64_t beyond_;   // most elements behind it that windows read
   int line_ = -1;
 };
 

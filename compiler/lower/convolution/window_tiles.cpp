@@ -11,7 +11,7 @@ namespace {
 using kernel::Builder;
 using kernel::Register;
 
-// Independent pieces of work that a kernel is cut into for threads.
+// The independent pieces of work that a kernel is cut into for threads.
 constexpr int64_t kPieces = 16;
 
 } // namespace
@@ -86,7 +86,7 @@ void WindowTiles::add_varying_tiles(int pixels) {
   edges_ = Segment{within.first, within.first + out_extent(along_) - within.end, 1, std::move(columns), true};
 }
 
-// Whole tiles for the last `count` pixels before `end`, and shorter ones for what these leave.
+// Adds whole tiles for the last `count` pixels before `end`, and shorter ones for the rest.
 void WindowTiles::add_ladder(const IntExpr& end, IntExpr count, int pixels) {
   auto columns = [&](int count) { return columns_of(count, [](int64_t) { return true; }); };
   segments_.push_back({end - count, floor_div(count, pixels), pixels, columns(pixels)});
@@ -104,8 +104,8 @@ void WindowTiles::add_rolled_tiles(int pixels) {
   if (rest > 0) segments_.push_back({tiles * pixels, 1, static_cast<int>(rest), {}});
 }
 
-// Blocks of channels outermost, so that the lines of a block's image stay near; cut along the first spatial
-// dim where blocks alone are too few for threads.
+// Blocks of channels are outermost, so that the lines of a block's image stay near. The first spatial dim is
+// cut if blocks alone are too few for threads.
 void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& block,
                        const TileBody& tile) const {
   int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_;
@@ -163,7 +163,7 @@ void WindowTiles::emit_segment(Builder& b, const Segment& segment, Position& pos
   b.loop(0, segment.tiles, 1, [&](const IntExpr& number) {
     IntExpr& pixel = position.pixel[along_ + 2];
     pixel = number * segment.pixels + segment.first;
-    // Those before the first whose window is inside, then those behind the last.
+    // Edge pixels before the first whose window is inside come first, then those behind the last.
     if (segment.at_edge)
       pixel = number + min(max(number - segment.first + 1, 0), 1) * (inside(along_).end - segment.first);
     tile(segment, position, clipped);
@@ -239,8 +239,8 @@ WindowTiles::Taps WindowTiles::taps_inside(size_t i, const IntExpr& position) co
           min(w.size, floor_div(in_extent(i) - 1 - start, w.dilation) + 1)};
 }
 
-// Of pixels further on, the taps that are inside begin and end no later: those that all have begin where the
-// first one's do, and end where the last one's do.
+// Taps that are inside begin and end no later for later pixels: the taps common to all pixels begin where the
+// first pixel's do, and end where the last one's do.
 WindowTiles::Registers WindowTiles::over_taps(Builder& b, const Segment& segment, const Position& position,
                                               Registers values, const Tap& body) const {
   auto inside_of = [&](int pixel) { return taps_inside(along_, position.pixel[along_ + 2] + pixel); };
@@ -269,7 +269,7 @@ WindowTiles::Registers WindowTiles::at_column(Builder& b, const Segment& segment
   const WindowDim& w = window_[along_];
   IntExpr at = position.pixel[along_ + 2] * w.stride + column - w.pad_low;
   if (at.upper_bound() < 0 || at.lower_bound() >= in_extent(along_).upper_bound()) return values;
-  // Below 0 it is beyond any extent.
+  // Below 0, an unsigned index is beyond any extent.
   Register is_inside =
       b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at), b.index(in_extent(along_)));
   return b.if_then_else(

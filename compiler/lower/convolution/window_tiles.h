@@ -23,30 +23,30 @@ struct WindowUse {
   int64_t tap; // along `along`
   bool operator==(const WindowUse&) const = default;
 };
-// Which taps read which input column, counted from where the first pixel's window starts. A column is loaded
-// once.
+// The taps that read each input column, counted from the start of the first pixel's window. A column is
+// loaded once.
 using WindowColumns = std::map<int64_t, std::vector<WindowUse>>;
 
 class WindowTiles {
 public:
   using Index = std::vector<IntExpr>;
   using Registers = std::vector<kernel::Register>;
-  // Tiles in a row that take the same taps.
+  // Tiles in a row that have the same taps.
   struct Segment {
     IntExpr first = 0, tiles = 0;
     int pixels = 0;
     WindowColumns columns;
     bool at_edge = false; // columns may lie outside
   };
-  // Where a tile stands: batch, first channel, first pixel's spatial position; the number of the channel
-  // block.
+  // The position of a tile: batch, first channel, first pixel's spatial position, and the number of the
+  // channel block.
   struct Position {
     Index pixel;
     IntExpr block;
   };
   using TileBody = std::function<void(const Segment& segment, const Position& position, bool clipped)>;
 
-  // `window`: of the spatial dims. Both tensors are plain but for one block of `lanes` channels.
+  // `window`: of the spatial dims. Both tensors are plain except for one block of `lanes` channels.
   WindowTiles(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes,
               const plan::WindowTiling& tiling);
 
@@ -58,7 +58,8 @@ public:
   const Type& input() const { return input_; }
   const std::vector<WindowDim>& window() const { return window_; }
   int64_t window_size() const;
-  // Of one block of channels of one image, where extents do not vary, and the number of one of them.
+  // The number of tiles in one block of channels of one image, and the number of a tile among them, if
+  // extents do not vary.
   int64_t count() const;
   IntExpr tile_number(const Position& position) const;
 
@@ -67,23 +68,23 @@ public:
   void emit(kernel::Builder& builder, const std::function<void(const Position&)>& block,
             const TileBody& tile) const;
 
-  // The same without the parallel loop: `image` and `block` are given, and of the first spatial dim, which is
-  // not `along`, the lines `first` + [0, count).
+  // Emits tiles without the parallel loop: `feature_map` and `block_number` are given, and only the lines
+  // `first` + [0, count) of the first spatial dim, which is not `along`.
   void emit_block(kernel::Builder& builder, const IntExpr& feature_map, const IntExpr& block_number,
                   const IntExpr& first, const IntExpr& count,
                   const std::function<void(const Position&)>& block, const TileBody& tile) const;
 
-  // `line` for the lines of the window along `along`: k has the window's position in the other dims. All
-  // lines one after the other, or with `clipped` a loop over those inside the input, which carries `values`.
+  // Runs `line` for the lines of the window along `along`: k has the window's position in the other dims.
+  // Lines are straight code, or with `clipped` a loop over those inside the input, which carries `values`.
   using Line = std::function<Registers(std::vector<IntExpr>& k, const Registers& values)>;
   Registers over_window(kernel::Builder& builder, const Position& position, bool clipped, Registers values,
                         const Line& line) const;
-  // `body` for a column of the tile, which takes `values` further; not where the column lies outside.
+  // Runs `body` for a column of the tile, which updates `values`, unless the column lies outside.
   Registers at_column(kernel::Builder& builder, const Segment& segment, const Position& position,
                       int64_t column, Registers values,
                       const std::function<Registers(Registers values)>& body) const;
-  // `body` for the taps along `along` where the window is a loop: for pixels [first, first + values.size())
-  // of the tile, whose values it takes further.
+  // Runs `body` for the taps along `along` if the window is a loop: for pixels [first, first + values.size())
+  // of the tile, whose values it updates.
   using Tap = std::function<Registers(const IntExpr& tap, int first, const Registers& values)>;
   Registers over_taps(kernel::Builder& builder, const Segment& segment, const Position& position,
                       Registers values, const Tap& body) const;
@@ -91,7 +92,7 @@ public:
   IntExpr column_of(int pixel, const IntExpr& tap) const {
     return tap * window_[along_].dilation + pixel * window_[along_].stride;
   }
-  // The input's index of a column of the tile, at position k of the window in the other dims.
+  // The input's index for a column of the tile, at position k of the window in the other dims.
   Index input_index(const Position& position, const std::vector<IntExpr>& k, const IntExpr& column) const;
 
 private:
@@ -102,7 +103,7 @@ private:
     IntExpr first, end;
   };
   Inside inside(size_t i) const;
-  // Taps in dim i at which the window of that position of the result is inside.
+  // Taps in dim i that are inside for that position of the result.
   struct Taps {
     IntExpr lower, upper;
   };

@@ -25,7 +25,7 @@ public:
     if (plan_.separate_transform) return emit_separate_products();
     IntExpr p = b_.set_parallel(plan_.actual.batches);
     TileRun run = run_of(p);
-    // Dense in every point: few tiles lie near each other.
+    // Every point holds only the tiles of the run, so that few tiles lie near each other.
     if (plan_.batch_varies) block_vectors_ = run.count;
     WinogradInputs input_transform(*this);
     b_.loop(0, plan_.channel_blocks(), 1,
@@ -35,7 +35,7 @@ public:
     for_each_group([&](const TilePosition& group) { emit_group(spec, group, run); });
   }
 
-  // The transforms alone, of all batches.
+  // Emits the transforms alone, of all batches.
   void emit_inputs() {
     IntExpr p = b_.set_parallel(plan_.batches * plan_.channel_blocks());
     IntExpr batch = floor_div(p, plan_.channel_blocks());
@@ -51,7 +51,7 @@ private:
   };
 
   TileRun run_of(const IntExpr& batch) const {
-    // Of extents that vary the divisions stay outside of the loops.
+    // If extents vary, the divisions stay outside the loops.
     auto once = [&](const IntExpr& count) {
       return plan_.varies ? b_.symbolic(b_.index(count), 0, plan_.batch, "tiles") : count;
     };
@@ -59,7 +59,7 @@ private:
     return {first, once(min(size, plan_.actual.tiles - first))};
   }
 
-  // Of V of all batches: what follows is about this one.
+  // Selects the batch in V, if V holds all batches.
   void enter(const IntExpr& batch) { batch_vectors_ = batch * (plan_.input_scratch() / plan_.lanes); }
 
   void transform_block(WinogradInputs& transform, const TileRun& run, const IntExpr& block) {
@@ -67,7 +67,7 @@ private:
             [&](const IntExpr& tile) { transform.transform(position(run.first + tile), block, tile); });
   }
 
-  // The batches of a column group follow each other: its filters stay near.
+  // The batches of a column group follow each other, so that its filters stay near.
   void emit_separate_products() {
     plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
     IntExpr p = b_.set_parallel(groups.count() * plan_.batches);
@@ -93,7 +93,7 @@ private:
     });
   }
 
-  // Those of a column group, from bytes into U.
+  // Transforms the filters of a column group, from bytes into U.
   void transform_filters(const TilePosition& group) {
     PackedOperand packed = integer_filters(plan_);
     int lanes = plan_.lanes * 2, high = plan_.height.taps, wide = plan_.width.taps;
@@ -120,13 +120,13 @@ private:
     });
   }
 
-  // In U.
+  // The place of a vector of filters in U.
   IntExpr point_filters(const TilePosition& group, const IntExpr& point, const IntExpr& pair,
                         const IntExpr& vector) const {
     return (point * plan_.filter_stride() + pair * group.vectors + vector) * (plan_.lanes * 2);
   }
 
-  // Column groups of one width, the last filters' group by itself where its last vector is not full.
+  // Column groups of one width; the group of the last filters is separate if its last vector is not full.
   struct GroupRun {
     int64_t first_vector, groups;
     int vectors;
@@ -157,7 +157,8 @@ private:
       b_.loop(0, run.groups, 1, [&](const IntExpr& group) { body(group_of(run, group)); });
   }
 
-  // The group of a number, by a chain of tests; `number` counts from the first group of run number `run`.
+  // Finds the group of a number by a chain of tests; `number` counts from the first group of run number
+  // `run`.
   void in_group(const IntExpr& number, const std::function<void(const TilePosition&)>& body, size_t run = 0) {
     std::vector<GroupRun> runs = group_runs();
     const GroupRun& here = runs[run];
@@ -200,7 +201,7 @@ private:
     return spec;
   }
 
-  // Pairs of channels.
+  // Reduction steps are pairs of channels.
   void set_integer_operands(ContractionSpec& spec) {
     spec.element = {Scalar::I32, 1};
     spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
@@ -222,7 +223,7 @@ private:
     spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
       return b.load(factor_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
     };
-    // The filters of the point after this one lie right behind.
+    // The filters of the next point lie right behind.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
     spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
       plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);

@@ -15,7 +15,7 @@ using kernel::Scalar;
 
 namespace {
 
-constexpr int kLiveVectors = 20; // of 32 registers, beside what the transform itself needs
+constexpr int kLiveVectors = 20; // vectors of 32 registers, beside those of the transform itself
 
 } // namespace
 
@@ -24,7 +24,7 @@ void WinogradInputs::transform(const Position& at, const IntExpr& block, const I
   Position corner{at.feature_map, at.row * plan_.height.outputs - plan_.pad_height,
                   at.column * out_wide - plan_.pad_width};
   auto in_registers = [&](const TileClass& inside) {
-    // As many columns of points at a time as registers hold.
+    // Registers limit the columns of points that are transformed at a time.
     int step = std::max(1, kLiveVectors / plan_.height.inputs());
     emit_pieces(b_, (wide + step - 1) / step, [&](int piece) {
       int first = piece * step;

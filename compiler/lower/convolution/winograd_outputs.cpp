@@ -40,7 +40,7 @@ void WinogradOutputs::transform(const Position& at, const TilePosition& group, c
   }
 }
 
-// Tiles that hang over an edge, which a run alone knows, go by way of memory; so do all tiles where registers
+// Tiles that reach over an edge, which only a run knows, go by way of memory; so do all tiles if registers
 // are few.
 void WinogradOutputs::transform_varying(const Position& at, const Position& corner, const TilePosition& group,
                                         const IntExpr& vector, int valid, const IntExpr& tile) {
@@ -120,7 +120,7 @@ void WinogradOutputs::finish_row(const TileClass& inside, const Position& corner
            values[static_cast<size_t>(column)]);
 }
 
-// A long epilogue comes to one value after the other: side by side they would not fit the registers.
+// A long epilogue takes one value after the other: side by side they would not fit the registers.
 void WinogradOutputs::finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
                                         const IntExpr& filter_vector, int valid, const IntExpr& first) {
   finish_in_loop(inside.low, columns_end(inside, corner), [&](const IntExpr& column) {

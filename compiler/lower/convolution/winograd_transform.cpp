@@ -28,7 +28,7 @@ Register scale(Builder& b, double factor, Register value) {
   return b.binary(OpKind::IMul, value, b.constant(type, factor));
 }
 
-// A linear combination as it grows: absent, a value with a pending sign, or a value.
+// A linear combination under construction: absent, a value with a pending sign, or a value.
 class Combination {
 public:
   explicit Combination(Builder& builder) : b_(builder) {}
@@ -50,7 +50,7 @@ public:
     scale_pending();
     sum_ = emit_sum(b_, coefficient, value, sum_);
   }
-  // Nothing for the empty sum.
+  // The sum; no register if there are no terms.
   Register take() {
     if (sum_) scale_pending();
     return sum_;
@@ -71,8 +71,7 @@ bool near(double a, double b) {
   return std::abs(a - b) < 1e-12;
 }
 
-// Replaces columns c, d of equal magnitude by their sum and difference where every row uses just one of the
-// two.
+// Replaces columns c, d of equal magnitude by their sum and difference if every row uses just one of the two.
 void pair_columns(Builder& b, TransformMatrix& matrix, std::vector<Register>& values) {
   std::vector<bool> taken(static_cast<size_t>(matrix.columns), false);
   for (int c = 0; c < matrix.columns; ++c)
@@ -100,7 +99,7 @@ void pair_columns(Builder& b, TransformMatrix& matrix, std::vector<Register>& va
     }
 }
 
-// The row that equals `row` but for signs, with both equal and opposite ones.
+// The row that equals `row` except for signs, some of which are equal and some opposite.
 std::optional<int> mirrored_row(const TransformMatrix& matrix, int row) {
   for (int other = row + 1; other < matrix.rows; ++other) {
     int equal = 0, opposite = 0;

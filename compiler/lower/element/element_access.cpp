@@ -20,7 +20,7 @@ IntExpr Lanes::at_first(const IntExpr& expression) const {
 std::optional<int64_t> Lanes::step(const IntExpr& expression) const {
   if (!symbol) return 0;
   if (auto linear = expression.linear_coefficient(*symbol)) return linear;
-  // Divisions by the size of a block vanish when the lanes are seen to lie inside one.
+  // Divisions by the size of a block vanish if the lanes are known to lie inside one.
   auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
   IntExpr moved = expression.substitute([&](const Symbol& s) -> std::optional<IntExpr> {
     if (&s == symbol.get()) return first + IntExpr::symbol(lane);
@@ -69,8 +69,8 @@ void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes&
     builder.store(builder.extract(value, i), buffer, lane_of(lanes, i).at_first(offset));
 }
 
-// Elements below a byte lie one behind the other, low bits first. A byte that holds several is read once
-// where lanes are known to begin with its first element, else once for each of them.
+// Elements below a byte lie one behind the other, low bits first. A byte that holds several is read once if
+// lanes are known to begin with its first element, else once for each of them.
 class PackedLoad {
 public:
   PackedLoad(Builder& builder, int buffer, DType dtype)
@@ -92,7 +92,7 @@ public:
   }
 
 private:
-  // The lowest bits as a value of the dtype.
+  // Converts the lowest bits to a value of the dtype.
   kernel::Register extended(kernel::Register low) const {
     kernel::MachineType type = b_.type(low);
     if (!is_signed(dtype_)) return b_.binary(OpKind::And, low, b_.constant_int(type, (1 << bits_) - 1));
@@ -107,7 +107,7 @@ private:
     return extended(b_.binary(OpKind::LShr, byte, shift));
   }
 
-  // Lanes i of all bytes, for every i, and then in turns.
+  // Takes lane i of all bytes, for every i, and then puts them in order.
   kernel::Register whole_bytes(const IntExpr& at, int lanes) const {
     int count = (lanes + per_byte_ - 1) / per_byte_;
     kernel::Register bytes = b_.load({Scalar::I8, count}, buffer_, at);
@@ -125,7 +125,7 @@ private:
     return b_.shuffle(parts[0], parts[0], std::move(kept));
   }
 
-  // `run` lanes of one, as many of the other, and so on.
+  // Takes `run` lanes of one register, then as many of the other, and so on.
   kernel::Register alternating(kernel::Register a, kernel::Register b, int run) const {
     int lanes = b_.type(a).lanes;
     std::vector<int64_t> order;
@@ -140,7 +140,7 @@ private:
   int bits_, per_byte_;
 };
 
-// What memory holds of elements, as code computes with them.
+// Converts raw elements from memory to the type that code computes with.
 kernel::Register computed_with(Builder& builder, DType dtype, kernel::Register raw) {
   if (dtype == DType::Bool)
     return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw,
@@ -191,8 +191,8 @@ IntExpr elements_of(const Type& type) {
   return count;
 }
 
-// The index of lane `lane`, moved into the tensor where it may lie outside: as that of a lane behind the last
-// channel does, which nobody looks at.
+// The index of lane `lane`, moved into the tensor if it may lie outside: a lane behind the last channel does,
+// and its value is unused.
 Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int lane) {
   Lanes at{lanes.symbol, lanes.first + lane, 1};
   Index inside;
@@ -214,11 +214,11 @@ kernel::Register load_valid_lanes(Builder& b, int buffer, const Type& type, cons
   auto step = lanes.step(offset);
   if (lanes.count == 1 || (step && *step == 0))
     return load_element(b, buffer, type, index_inside(type, index, lanes, 0), lanes);
-  // Expressions over extents that vary do not show what `valid` says.
+  // Expressions over extents that vary do not show the limit that `valid` gives.
   if (valid >= lanes.count && !type.is_static()) return load_element(b, buffer, type, index, lanes);
   if (step && *step == 1) {
     IntExpr size = type.is_static() ? IntExpr(b.kernel().buffer(buffer).size) : elements_of(type);
-    // A block is there as a whole.
+    // A block has memory for all its lanes.
     if (!type.layout.blocks.empty() || (first + lanes.count - size).upper_bound() <= 0)
       return load_element(b, buffer, type, index, lanes);
     if (kernel::is_float(memory_scalar(type.dtype))) {
@@ -228,7 +228,7 @@ kernel::Register load_valid_lanes(Builder& b, int buffer, const Type& type, cons
       return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
     }
   }
-  // One element at a time: partial vectors are at the edge of a tensor only.
+  // Loads one element at a time: partial vectors are at the edge of a tensor only.
   kernel::Register vector = b.constant(value_type(type.dtype, lanes.count), 0);
   for (int lane = 0; lane < valid; ++lane)
     vector = b.insert(vector, load_element(b, buffer, type, index_inside(type, index, lanes, lane), Lanes{}),

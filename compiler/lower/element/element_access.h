@@ -1,5 +1,5 @@
-// How code reaches the elements of tensors in memory, one or a vector of them at a logical index: the one way
-// to read operands and store results.
+// Access to the elements of tensors in memory, one or a vector of them at a logical index: the one way to
+// read operands and store results.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -8,8 +8,8 @@ namespace firn::lower {
 
 using Index = std::vector<IntExpr>;
 
-// Which elements a vector holds: index expressions mention `symbol`, and lane i stands for symbol = first +
-// i. count 1: no vector; `symbol` may be null, else it stands for `first`.
+// The elements that a vector holds: index expressions mention `symbol`, and lane i stands for symbol = first
+// + i. With a count of 1 there is no vector; `symbol` may be null, else it stands for `first`.
 struct Lanes {
   SymbolRef symbol;
   IntExpr first = 0;
@@ -27,20 +27,20 @@ kernel::Register load_element(kernel::Builder& builder, int buffer, const Type& 
                               const Lanes& lanes);
 void store_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                    const Lanes& lanes, kernel::Register value);
-// The same at an element offset.
+// Reads or writes elements at an element offset.
 kernel::Register load_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset,
                          const Lanes& lanes);
 void store_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
               kernel::Register value);
-// An element for each of the `places`, i32 lanes added to the offset.
+// Reads an element for each of the `places`, i32 lanes that are added to the offset.
 kernel::Register gather_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset,
                            kernel::Register places);
 // Reads a tensor as load_element does, but no memory outside it: lanes from `valid` on, and those whose index
-// lies outside when the code runs, hold anything.
+// lies outside when the code runs, are undefined.
 kernel::Register load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                                   const Lanes& lanes, int valid);
 
-// `count` consecutive channels from index[1] on, which a blocked layout keeps together.
+// Reads `count` consecutive channels from index[1] on, which a blocked layout keeps together.
 kernel::Register load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                                int count);
 

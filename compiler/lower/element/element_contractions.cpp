@@ -1,6 +1,6 @@
-// Dots and convolutions inside the element emitter, as plain loops around one multiply-add: for what the
-// register-tile emitter declines (integers, f64, odd groups). Vectors run along the result's innermost dim
-// where strides permit.
+// Dots and convolutions inside the element emitter, as plain loops around one multiply-add, for those that
+// the register-tile emitter declines (integers, f64, odd groups). Vectors run along the result's innermost
+// dim if strides permit.
 #include "compiler/lower/element/element_emitter.h"
 
 #include "compiler/lower/element/element_loops.h"
@@ -133,7 +133,7 @@ kernel::Register ElementEmitter::emit_convolution(const Instruction& convolution
     const WindowDim& dim = window.dims[s];
     const IntExpr& extent = input.type().dims[s + 2].extent;
     IntExpr start = index[s + 2] * dim.stride - dim.pad_low;
-    // With holes between input elements only every input_dilation-th filter element meets one.
+    // If there are holes between input elements, only every input_dilation-th filter element meets one.
     IntExpr first = floor_mod(start * -1, dim.input_dilation);
     Walk walk{first,
               floor_div(start + first, dim.input_dilation),

@@ -1,5 +1,5 @@
 // The element emitter: code for one element, or one vector of elements, of a graph value at a logical index.
-// Fused producers are computed where they are needed; what comes from memory is a leaf.
+// Fused producers are computed where they are needed; values in memory are leaves.
 #pragma once
 
 #include "compiler/lower/element/element_access.h"
@@ -11,19 +11,19 @@ namespace firn::lower {
 // Gives the elements of a value at an index: from memory, or accumulators that ignore the index.
 using Leaf = std::function<kernel::Register(const Index& index, const Lanes& lanes)>;
 
-// What one element's code reads and depends on, found by a trial emission.
+// The reads of one element's code and the indices it depends on, found by a trial emission.
 struct ElementUses {
-  // Where the code for `expression` < `threshold` differs from that for the rest: loops cut there need no
+  // The code for `expression` < `threshold` differs from the rest: loops that are cut there need no
   // conditions.
   struct SplitPoint {
     IntExpr expression;
     int64_t threshold;
     bool only_innermost; // worth it only to make the innermost loop fit for vectors
   };
-  std::vector<IntExpr> offsets;   // of loads and stores, and indices that are values
-  std::vector<IntExpr> decisions; // what conditions, loop bounds and indices from memory depend on
+  std::vector<IntExpr> offsets;   // offsets of loads and stores, and indices that are values
+  std::vector<IntExpr> decisions; // indices in conditions, loop bounds and indices from memory
   std::vector<SplitPoint> split_points;
-  bool reduces = false;   // holds loops of its own, whose loads should not be strided
+  bool reduces = false;   // it holds loops of its own, whose loads should not be strided
   int64_t operations = 0; // kernel ops it took
 };
 
@@ -33,23 +33,24 @@ public:
   // body.
   ElementEmitter(kernel::Builder& builder, Lanes lanes = {}) : builder_(builder), lanes_(std::move(lanes)) {}
 
-  // What stands for a value, such as a region's parameter.
+  // Sets the code for a value, such as a region's parameter.
   void bind(Value value, Leaf leaf) { leaves_[key(value)] = std::move(leaf); }
-  // Where elements of a table are, one for every byte: gives those of a vector of bytes.
+  // Binds a table with one element per byte: the function gives the elements for a vector of bytes.
   using ByteTable = std::function<kernel::Register(kernel::Register bytes)>;
   void bind_table(Value value, ByteTable table) { tables_[key(value)] = std::move(table); }
-  // Memory that holds a value of this type, of which each lane may take an element of its own.
+  // Binds memory that holds a value of this type, of which each lane may read an element of its own.
   void bind_memory(Value value, const Type& type, int buffer) { memory_[key(value)] = {type, buffer}; }
   // The element of `value` at `index` (one expression per logical dim), as value_type(dtype, lanes.count).
   kernel::Register emit(Value value, const Index& index);
 
-  // Makes this a trial that records on which indices decisions and computed values depend (element_loops.h).
+  // Makes this a trial that records the indices on which decisions and computed values depend
+  // (element_loops.h).
   void record_uses(ElementUses* uses) { uses_ = uses; }
-  // How reductions are computed. Lanes are those of vectors along a reduced dim, where the results themselves
-  // are computed one by one; without this there are none.
+  // Sets how reductions are computed. Lanes are those of vectors along a reduced dim, when the results
+  // themselves are computed one by one; without this there are none.
   void set_code(const plan::ElementCode& code) { code_ = code; }
-  // Computes what is the same in all lanes, such as 1 / sqrt(variance of the row), once, rather than in every
-  // lane. Every leaf must give scalars where it is asked for one lane.
+  // Computes values that are the same in all lanes, such as 1 / sqrt(variance of the row), once, rather than
+  // in every lane. Every leaf must give scalars if it is asked for one lane.
   void set_uniform_once() { uniform_once_ = true; }
 
 private:
@@ -76,16 +77,16 @@ private:
   kernel::Register emit_pad(const Instruction& instruction, const Index& index);
   kernel::Register emit_concatenate(const Instruction& instruction, const Index& index);
   kernel::Register emit_gather(const Instruction& instruction, const Index& index);
-  kernel::Register look_up_bytes(const Instruction& gather, const Index& index); // no value: it does not
+  kernel::Register look_up_bytes(const Instruction& gather, const Index& index); // no value: no table
   kernel::Register gather_along(Value gather, const Index& index, Index from, size_t axis, const Index& at);
-  // Where the elements lie of which each lane takes one along an axis: places are `stride` apart, and from
+  // The places of elements of which each lane reads one along an axis: places are `stride` apart, and from
   // lane to lane the offset moves by `step`.
   struct LanePlaces {
     int buffer;
     IntExpr offset, stride;
     int64_t step;
   };
-  // Nothing where they are not in memory, or a place that is not there has to be reported.
+  // Nothing if the elements are not in memory, or if a place outside has to be reported.
   std::optional<LanePlaces> lane_places(Value data, Index from, size_t axis) const;
   kernel::Register gather_lanes(Value gather, const LanePlaces& from, const IntExpr& extent, const Index& at);
   kernel::Register emit_gather_elements(const Instruction& instruction, const Index& index);
@@ -105,7 +106,7 @@ private:
                                   DType dtype, kernel::Register sum);
   kernel::Register multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
                                 kernel::Register sum);
-  // The few steps that whole rounds leave: straight code, or a loop where they vary in number.
+  // The few steps that whole rounds leave: straight code, or a loop if their number varies.
   void each_of_rest(const IntExpr& first, const IntExpr& end,
                     const std::function<Registers(const IntExpr& at, const Registers& carried)>& step,
                     kernel::Register& carried);
@@ -119,7 +120,7 @@ private:
                     int lanes);
   kernel::Register combine_lanes(const Instruction& reduce, kernel::Register vector);
   bool walks_as_one(Value value, const Type& like) const;
-  // An emitter for elements that code of this one's is made of.
+  // An emitter for elements from which this one's code is made.
   ElementEmitter make_inner(Lanes lanes) const {
     ElementEmitter inner(builder_, std::move(lanes));
     inner.leaves_ = leaves_;
@@ -129,7 +130,7 @@ private:
     inner.code_.lanes = 1;
     return inner;
   }
-  // Runs `make` in an inner block: what it makes is not remembered.
+  // Runs `make` in an inner block: values made there are not remembered.
   template <class Make> auto in_inner_block(Make make) {
     auto outside = cache_;
     auto result = make();
@@ -139,14 +140,14 @@ private:
   // One value of an index tensor as an expression within [0, extent): negative ones count from the end if
   // they may, others are clamped, so that no index reads outside its tensor.
   IntExpr runtime_index(Value indices, const Index& at, const IntExpr& extent, bool negative_from_end);
-  // The same of one in every lane, as i32.
+  // The values of an index tensor, one in every lane, as i32.
   kernel::Register runtime_lanes(Value indices, const Index& at, const IntExpr& extent);
-  // What `make` gives where `room` is above 0, and zeros elsewhere: where a tensor has no element to read.
+  // The value of `make` if `room` is above 0, and zeros otherwise: then a tensor has no element to read.
   kernel::Register where_positive(const IntExpr& room, DType dtype,
                                   const std::function<kernel::Register()>& make);
   // If the condition differs between lanes, computes them one by one.
   kernel::Register lane_by_lane(Value value, const Index& index);
-  // Both branches of a condition that is the same in all lanes; what they make is not remembered.
+  // Emits both branches of a condition that is the same in all lanes; values made there are not remembered.
   kernel::Register choose(kernel::Register condition, const std::function<kernel::Register()>& on_true,
                           const std::function<kernel::Register()>& on_false);
 
@@ -165,19 +166,19 @@ private:
   bool uniform_once_ = false;
 };
 
-// The runtime value of an integer scalar as an expression, clamped to [lower, upper]; `lower` where `upper`
-// is less.
+// The runtime value of an integer scalar as an expression, clamped to [lower, upper]; `lower` if `upper` is
+// less.
 IntExpr clamped_symbol(kernel::Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper);
-// The same of an index, which has to be there: in kernels with the run's status word one that is not makes it
-// kOutOfRange. (A start of a slice is clamped by what the op means.)
+// The runtime value of an index, clamped likewise. In kernels with the run's status word, an index outside
+// makes it kOutOfRange. (Starts of slices use clamped_symbol: the op clamps them.)
 IntExpr checked_index(kernel::Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper);
 
 // Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter
 // of the kernel, and so does every constant. Splat constants need no binding.
 class RegionLeaves {
 public:
-  // Leaves of a fusion's or composite's region, but for parameters that are read by none but instructions
-  // `computed_separately`, whose elements the caller supplies.
+  // Leaves of a fusion's or composite's region, except for parameters that only instructions
+  // `computed_separately` read, whose elements the caller supplies.
   RegionLeaves(
       KernelMaker& maker, const Instruction& instruction,
       const std::function<bool(const Instruction&)>& computed_separately = [](const Instruction&) {
@@ -186,14 +187,14 @@ public:
   static RegionLeaves of_operands(KernelMaker& maker,
                                   const Instruction& instruction); // a plain op: its operands
   void bind_to(ElementEmitter& emitter) const;
-  // The same leaves for analysis: bound to `record`, which gets the offsets they would read.
+  // Binds the leaves for analysis: to `record`, which gets the offsets they would read.
   void bind_recording(kernel::Builder& builder, ElementEmitter& emitter, std::vector<IntExpr>* record) const;
   // Leaves other than `value`, whose elements the caller supplies.
   void remove(Value value);
 
   struct Entry {
     Value value; // in the region
-    Type type;   // as it lies in memory
+    Type type;   // type as it lies in memory
     int buffer;  // parameter number
   };
   const std::vector<Entry>& entries() const { return entries_; }

@@ -1,4 +1,4 @@
-// The shapes of those expressions.
+// Recognizes these expressions and emits their code.
 #include "compiler/lower/element/element_forms.h"
 
 #include "compiler/graph/scalar_ops.h"
@@ -36,12 +36,12 @@ std::pair<Value, double> scaled_value(Value product) {
 
 namespace {
 
-// A number that f32 and i32 have, as they have the sum of two such.
+// Whether f32 and i32 represent the number, and the sum of two such numbers.
 bool is_small_whole(std::optional<double> number) {
   return number && std::abs(*number) <= 0x1p23 && is_whole(*number);
 }
 
-// A convert to a type that has all numbers between the bounds.
+// Whether a convert's type represents all numbers between the bounds.
 bool holds_bounds(const Instruction& convert, const QuantisedForm& form) {
   DType to = convert.type().dtype;
   int bits = bit_width(to);
@@ -73,7 +73,7 @@ std::optional<QuantisedForm> quantised_form(const Instruction& convert,
 }
 
 kernel::Register QuantisedForm::emit(KernelScalars& scalars, kernel::Register value, DType to) const {
-  value = scalars.max_fast(value, scalars.constant(value, low - offset)); // which a NaN becomes
+  value = scalars.max_fast(value, scalars.constant(value, low - offset)); // a NaN becomes this bound
   value = scalars.min_fast(scalars.constant(value, high - offset), value);
   kernel::Register whole = scalars.to_int(scalars.round(value), 32);
   if (offset != 0) whole = scalars.iadd(whole, scalars.integer(whole, static_cast<int64_t>(offset)));
@@ -92,7 +92,7 @@ std::optional<RequantisedForm> requantised_form(const Instruction& convert,
     zero_point = *subtracted;
     integer = integer.def->operand(0);
   }
-  // From there to i32 nothing is lost.
+  // The conversion from there to i32 loses nothing.
   if (integer.dtype() == DType::I32 && is_here(Opcode::Convert) &&
       is_integer(integer.def->operand(0).dtype()))
     integer = integer.def->operand(0);

@@ -1,4 +1,4 @@
-// Expressions of several elementwise ops whose code as one is shorter than that of each.
+// Expressions of several elementwise ops that have shorter code together than op by op.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -10,27 +10,27 @@
 
 namespace firn::lower {
 
-// The number that all elements of a value are, if that is written here.
+// The one number that all elements of a value are, if it is a constant here.
 std::optional<double> number_of(Value value);
-// The erf to which 1 is added, as gelu does it; no value: there is none.
+// The erf to which 1 is added, as in gelu; no value: there is none.
 Value erf_beside_one(const Instruction& add);
-// A value times a positive number that keeps its precision; no value: it is none.
+// A value times a positive number that keeps its precision; no value: it has no such form.
 std::pair<Value, double> scaled_value(Value product);
 
-// convert(clamp(low, round(x) + offset, high)) between whole numbers, as floats are quantised. The bounds may
-// come first: then the conversion is the next thing to the rounding, and CPUs do both at once. A NaN gives
-// the low bound.
+// The form convert(clamp(low, round(x) + offset, high)) between whole numbers, as floats are quantised. The
+// clamp may come first: then the conversion follows the rounding directly, and CPUs do both at once. A NaN
+// gives the low bound.
 struct QuantisedForm {
   Value x; // f32
   double low = 0, high = 0, offset = 0;
   kernel::Register emit(KernelScalars& scalars, kernel::Register x, DType to) const;
 };
-// `is_leaf`: what is there already rather than computed here.
+// `is_leaf`: whether a value exists already rather than being computed here.
 std::optional<QuantisedForm> quantised_form(const Instruction& convert,
                                             const std::function<bool(Value)>& is_leaf);
 
-// What such an integer stands for, convert(integer - zero point), where that is computed here and not read:
-// it is rounded, and stays a float. A NaN gives the low bound.
+// The float that a quantised integer stands for, convert(integer - zero point), if it is computed here and
+// not read: it is rounded, but stays a float. A NaN gives the low bound.
 struct RequantisedForm {
   QuantisedForm rounded;
   double zero_point = 0;

@@ -12,7 +12,7 @@ using kernel::Scalar;
 
 namespace {
 
-// Whether indices that are written in the model lie within every extent that a run may have.
+// Whether constant indices lie within every extent that a run may have.
 bool are_known_inside(Value indices, const IntExpr& extent) {
   if (!indices.def->is(Opcode::Constant)) return false;
   const Literal& literal = *indices.def->literal();
@@ -92,7 +92,7 @@ std::optional<ElementEmitter::LanePlaces> ElementEmitter::lane_places(Value data
   IntExpr offset = type.offset_of(from);
   std::optional<int64_t> step = lanes_.step(offset);
   if (!stride || !step) return std::nullopt;
-  // Lanes hold them in 32 bits.
+  // Lanes hold indices in 32 bits.
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max() / 2;
   if (stride->upper_bound() > kMax / std::max<int64_t>(last, 1) || std::abs(*step) > kMax / lanes_.count)
     return std::nullopt;
@@ -119,7 +119,7 @@ kernel::Register ElementEmitter::gather_lanes(Value gather, const LanePlaces& fr
   return gather_at(builder_, from.buffer, dtype, lanes_.at_first(from.offset), places);
 }
 
-// A table is as good as arithmetic: each lane gives the element of its own byte.
+// Reads a bound table as elementwise code does: each lane gives the element of its own byte.
 kernel::Register ElementEmitter::look_up_bytes(const Instruction& gather, const Index& index) {
   Value data = gather.operand(0), indices = gather.operand(1);
   auto table = tables_.find(key(data));
@@ -128,7 +128,7 @@ kernel::Register ElementEmitter::look_up_bytes(const Instruction& gather, const 
   return table->second(emit(indices, index));
 }
 
-// Of operand 0 at `from`, but along the axis where operand 1 says at `at`.
+// Reads operand 0 at `from`, except along the axis, where operand 1 at `at` gives the index.
 kernel::Register ElementEmitter::gather_along(Value gather, const Index& index, Index from, size_t axis,
                                               const Index& at) {
   Value data = gather.def->operand(0), indices = gather.def->operand(1);

@@ -1,4 +1,4 @@
-// Collapsing, vectorising and partitioning of element loops.
+// Collapses, vectorises and partitions element loops.
 #include "compiler/lower/element/element_loops.h"
 
 #include "compiler/lower/item_loops.h"
@@ -22,7 +22,7 @@ SymbolRef make_symbol(std::string name, const IntExpr& extent) {
       Symbol{std::move(name), 0, std::max<int64_t>(0, extent.upper_bound() - 1)});
 }
 
-// What whole vectors of `lanes` lanes leave of an extent that varies: vectors of half as many, and so on.
+// Emits the rest of a varying extent behind vectors of `lanes` lanes: vectors of half as many, and so on.
 void emit_ladder(Builder& builder, const IntExpr& extent, int lanes, const SymbolRef& symbol,
                  const std::function<void(const Lanes&)>& body) {
   for (int width = lanes / 2; width >= 1; width /= 2)
@@ -32,11 +32,11 @@ void emit_ladder(Builder& builder, const IntExpr& extent, int lanes, const Symbo
                  });
 }
 
-// One box of elements: the whole tensor, or what lies in whole blocks, or the rest of the last block.
+// One box of elements: the whole tensor, or its whole blocks, or the rest of the last block.
 struct LoopPartition {
   std::vector<int64_t> start;  // per physical dim
-  std::vector<IntExpr> extent; // likewise
-  // At most.
+  std::vector<IntExpr> extent; // per physical dim
+  // An upper bound.
   int64_t elements() const {
     int64_t product = 1;
     for (const IntExpr& e : extent) product *= e.upper_bound();
@@ -60,7 +60,7 @@ public:
   }
 
 private:
-  // Blocked dims whose extent their block does not divide end in a block that is only partly used.
+  // Blocked dims end in a partly used block if the block does not divide their extent.
   std::vector<LoopPartition> split_blocks() const {
     LoopPartition whole;
     whole.start.assign(dims_.size(), 0);
@@ -98,7 +98,8 @@ private:
           split_at(partitions, i, split_point, *symbols[i]);
   }
 
-  // Splits boxes where the cut's expression, if it depends on dim i alone, crosses the threshold.
+  // Splits boxes at the place where the cut's expression, if it depends on dim i alone, crosses the
+  // threshold.
   void split_at(std::vector<LoopPartition>& partitions, size_t i, const ElementUses::SplitPoint& split_point,
                 const Symbol& symbol) const {
     std::vector<SymbolRef> mentioned = split_point.expression.symbols();
@@ -148,7 +149,7 @@ private:
     return index;
   }
 
-  // Groups of dims that every access walks through with one stride.
+  // Groups dims that every access walks through with one stride.
   std::vector<Group> collapse(const LoopPartition& partition, const ElementUses& uses,
                               const std::vector<SymbolRef>& symbols) const {
     std::vector<Group> groups;
@@ -172,8 +173,8 @@ private:
     return groups;
   }
 
-  // Whether code that finds its positions in joined loops decides more than the same in a loop for each: a
-  // quotient by an extent that varies does not show that it ends with the box.
+  // Whether joined loops leave more conditions in the code than separate ones: a quotient by an extent that
+  // varies does not show that it ends with the box.
   bool decides_more(const LoopPartition& partition, const std::vector<Group>& groups,
                     const ElementUses& uses) const {
     std::vector<IntExpr> positions(dims_.size(), IntExpr(0));
@@ -201,7 +202,7 @@ private:
       for (const IntExpr& expression : uses.decisions)
         if (expression.mentions(*symbols[dim])) return false;
     if (!uses.reduces || loops_.code.strided) return true;
-    // A reduction with strided loads is better done in vectors along what it reduces.
+    // A reduction with strided loads is better computed in vectors along its reduced dim.
     return std::all_of(uses.offsets.begin(), uses.offsets.end(), [&](const IntExpr& expression) {
       return std::abs(*expression.linear_coefficient(*symbols[group.dims.back()])) <= 1;
     });

@@ -107,7 +107,7 @@ bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
   });
 }
 
-// Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the
+// Sums over `dims` (the innermost last; adjacent ones that walk as one are merged first) in vectors along the
 // last.
 kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, const Index& from,
                                                    const std::vector<int>& dims) {
@@ -143,7 +143,7 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
     }
     return inner.emit(operand, at);
   };
-  // One stretch: whole vectors round robin into the sums, then the rest.
+  // Sums one stretch of memory: whole vectors round robin into the sums, then the rest.
   auto stretch = [&](const Index& at, Registers accumulators) {
     IntExpr rounds = floor_div(vectors, chains);
     accumulators =
@@ -170,7 +170,7 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
       if (rest > 0) accumulators.back() = add_lanes(vectors * lanes, rest);
       return accumulators;
     }
-    // What whole vectors leave: half a vector, a quarter, and so on.
+    // The rest after whole vectors: half a vector, a quarter, and so on.
     for (int width = lanes / 2; width >= 1; width /= 2)
       accumulators.back() = builder_.loop_carried(
           floor_div(extent, 2 * width) * (2 * width), floor_div(extent, width) * width, width,
@@ -200,8 +200,8 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
   return combine(reduce, {total}, {accumulators.back()}, 1)[0];
 }
 
-// Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side,
-// taken round robin along the innermost dim, which hide the latency of combining.
+// Loops over `dims`, every lane for its own result. Simple reducers get several partial results, taken round
+// robin along the innermost dim, to hide the latency of combining.
 ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
                                                           const std::vector<int>& dims, Registers initial) {
   size_t count = initial.size();
@@ -258,7 +258,7 @@ ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& red
   return accumulators;
 }
 
-// Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others
+// Sums over `dims`, one of which lies in whole blocks that are vectors each. Along the innermost other dim
 // the vectors go round robin into several sums.
 kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from,
                                                   std::vector<int> dims) {
@@ -329,7 +329,7 @@ ElementEmitter::Registers ElementEmitter::emit_reduce(const Instruction& reduce,
     else if (extent_of(operand, static_cast<int>(d)) != IntExpr(1))
       dims.push_back(static_cast<int>(d));
   }
-  // In memory order, so that the innermost loop walks along memory.
+  // Memory order makes the innermost loop walk along memory.
   std::vector<PhysicalDim> order = physical_dims_of(operand.type().at_bound());
   std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
   Registers accumulators = initial_values(reduce);

@@ -16,8 +16,8 @@ int64_t count_operations(const Instruction& instruction) {
   return count;
 }
 
-// One walk over elements that computes `results` (of one type) side by side.
-// Of the longest loop that computes one element of a reduction, its own or one within its region.
+// Steps of the longest loop that computes one element of a reduction, which is the instruction or within its
+// region.
 int64_t max_body_k(const Instruction& instruction) {
   int64_t max = 1;
   if (instruction.is(Opcode::Reduce))
@@ -28,13 +28,14 @@ int64_t max_body_k(const Instruction& instruction) {
   return max;
 }
 
+// One walk over elements that computes `results` (of one type) side by side.
 class ElementwiseKernel {
 public:
   ElementwiseKernel(KernelMaker& maker, const Instruction& instruction, const plan::ElementsPlan& plan,
                     RegionLeaves leaves)
       : maker_(maker), instruction_(instruction), plan_(plan), leaves_(std::move(leaves)) {}
 
-  // `source`: what stands for the result within the region.
+  // `source`: the value within the region that becomes the result.
   void add_result(Value source, Value result) {
     results_.push_back({source, result.type(), maker_.write(result), result.index});
   }
@@ -57,7 +58,8 @@ private:
     int buffer, number;
   };
 
-  // The result as it is walked: one alone in the blocks of an operand, if the plan says so.
+  // The type whose elements are walked: a single result may be walked in the blocks of an operand, if the
+  // plan says so.
   Type walked_type() const {
     Type type = results_[0].type;
     if (results_.size() != 1 || !plan_.in_blocks) return type;
@@ -103,7 +105,7 @@ private:
   std::vector<ElementResult> results_;
 };
 
-// At the bounds of dims that vary.
+// Whether the type has elements, at the bounds of dims that vary.
 bool has_elements(const Type& type) {
   return type.at_bound().num_elements() > 0;
 }

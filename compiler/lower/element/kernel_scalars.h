@@ -84,8 +84,8 @@ public:
   }
 
 private:
-  // The fast ops give their second operand if either is NaN: one instruction where the first is known not to
-  // be.
+  // The fast ops give their second operand if either is NaN: one instruction is enough if the first is known
+  // not to be NaN.
   V keep_nan(K kind, V a, V b) {
     double known;
     if (is_known(a, known) && known == known) return b_.binary(kind, a, b);

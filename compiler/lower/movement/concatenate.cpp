@@ -7,7 +7,7 @@
 namespace firn::lower {
 namespace {
 
-// What one operand is read from, and where in it.
+// The value that an operand is read from, and the place in it.
 struct PartSource {
   Value value;
   Index start;
@@ -24,7 +24,7 @@ Index shifted(Index index, const Index& by) {
   return index;
 }
 
-// Where the part lies in memory of the whole, in bytes, if that does not vary and the part is one stretch.
+// The byte offset of the part in the whole's memory, if it does not vary and the part is contiguous.
 std::optional<int64_t> fixed_offset(Value whole, Value part, const Index& start) {
   if (!whole.type().is_static() || !part.type().is_static()) return std::nullopt;
   std::vector<int64_t> numbers;
@@ -32,8 +32,8 @@ std::optional<int64_t> fixed_offset(Value whole, Value part, const Index& start)
   return plan::contiguous_offset(whole.type(), part.type(), numbers);
 }
 
-// What is written of the result: the part alone where it is one stretch of memory, because what it is copied
-// from may be another part.
+// The memory that is written: only the part if that is contiguous, because the source may be another part of
+// the result.
 struct PartTarget {
   int parameter;
   Type type;
@@ -52,8 +52,8 @@ PartTarget target_of(KernelMaker& maker, Value result, Value part, const Index& 
   return {parameter, part.type(), Index(start.size(), IntExpr(0))};
 }
 
-// Copies one operand to where it starts in the result; `slides`: in ascending order, so that it may be moved
-// towards the start of the memory it lies in.
+// Copies one operand to its place in the result; `slides`: in ascending order, so that it may be moved
+// towards the start of its own memory.
 void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start,
                bool slides) {
   Value result = result_of(concatenate);

@@ -18,7 +18,7 @@ void emit_copy(LoweringContext& context, BufferSlice from, BufferSlice to, const
                const std::string& location) {
   int64_t bytes = bytes_at_bound(type);
   if (from == to || bytes == 0) return;
-  // As integers of the elements' size, so that nothing is converted.
+  // Integers of the elements' size are copied without any conversion.
   int element = kernel::scalar_bytes(memory_scalar(type.dtype));
   DType dtype = element == 16  ? DType::String
                 : element == 8 ? DType::I64

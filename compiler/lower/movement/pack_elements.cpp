@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  // Of the values on the way, which decide how many a vector holds.
+  // Bits of the widest intermediate value, which decide how many elements a vector holds.
   int computed_bits() const {
     bool by_float = is_float(from_.dtype) || is_float(to_);
     return by_float ? std::max(32, plan::value_bits(from_.dtype)) : plan::value_bits(from_.dtype);
@@ -52,7 +52,7 @@ private:
     return scalar_ops::convert(scalars, from_.dtype, to_, value, convert_.attributes().flag("saturate"));
   }
 
-  // Element `number` of its byte, where it lies there.
+  // Element `number` of its byte, shifted to its place there.
   kernel::Register in_place(kernel::Register element, int number) {
     kernel::MachineType type = b_.type(element);
     kernel::Register low = b_.binary(OpKind::And, element, b_.constant_int(type, (1 << bits_) - 1));
@@ -75,7 +75,7 @@ private:
     return result;
   }
 
-  // The bits that a tensor leaves of its last byte are zeros.
+  // Unused bits of a tensor's last byte are zeros.
   kernel::Register one_byte(const IntExpr& at) {
     kernel::Register result;
     for (int number = 0; number < per_byte_; ++number) {

@@ -87,7 +87,7 @@ private:
     });
   }
 
-  // One vector or one square; one element where a side has no dim that lies together.
+  // Moves one vector or one square; or one element if a side has no dim that lies together.
   void emit_elements(const Part& part, const IntExpr& source, const IntExpr& target) {
     if (!part.has_vectors()) return store(load(source, 1), target, 1);
     kernel::Register fills;
@@ -105,7 +105,7 @@ private:
                     done([&] { emit_one_by_one(part, source, target); }));
   }
 
-  // The most of a vector along a walk.
+  // The most elements of a vector along a walk.
   int width_of(const Walk& walk) const {
     return static_cast<int>(walk.extent.is_constant() ? std::min<int64_t>(walk.extent.value(), lanes_)
                                                       : lanes_);
@@ -135,7 +135,7 @@ private:
     });
   }
 
-  // `width` elements, each `times` times.
+  // Repeats each of `width` elements `times` times.
   void emit_repeated(int width, int64_t times, const IntExpr& source, const IntExpr& target) {
     kernel::Register elements = load(source, width);
     if (width == 1) elements = b_.splat(elements, lanes_);
@@ -165,7 +165,7 @@ private:
     b_.store_masked(value, target_, at, b_.lane_mask(lanes_, count));
   }
 
-  // Where `count` lanes come from a vector's first `known` ones, over and over.
+  // Lanes that repeat a vector's first `known` lanes until there are `count`.
   static std::vector<int64_t> first_lanes(int count, int known) {
     std::vector<int64_t> from;
     for (int lane = 0; lane < count; ++lane) from.push_back(lane % known);

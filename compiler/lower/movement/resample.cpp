@@ -1,8 +1,8 @@
-// Resampled images, line by line: the lines that an output line is made of are combined into one first, which
-// stays in the nearest cache; then its elements are combined along the line. Where whole vectors lie between
-// neighbours of a line (channel blocks) these move as they are, at places that tables name. Where neighbours
-// lie side by side, the elements that a vector of results wants are shuffled out of two vectors; enlargements
-// by simple factors repeat the same shuffles along the line. Elements that lie further apart are gathered.
+// Resampled images, line by line. The lines that form an output line are first combined into one, which stays
+// in the nearest cache; then its elements are combined along the line. If whole vectors lie between
+// neighbours of a line (channel blocks), vectors move unchanged, from places in tables. If neighbours lie
+// side by side, the elements of a vector of results are shuffled out of two vectors; enlargements by simple
+// factors repeat the same shuffles along the line. Elements that lie further apart are gathered.
 #include "compiler/plan/resample.h"
 
 #include "compiler/lower/element/element_loops.h"
@@ -33,7 +33,7 @@ public:
     for (const ResampledDim& dim : dims_) tables_.push_back(read_tables(maker, dim));
     y_ = maker.write(result_of(composite_));
     bool combines_lines = dims_.size() > 1;
-    copies_line_ = combines_lines || form_ != Form::Vectors; // which reads beyond the end of a line
+    copies_line_ = combines_lines || form_ != Form::Vectors; // the other forms read beyond the end of a line
     if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
     int64_t elements = composite_.type().at_bound().num_elements() * dims_.back().taps(), resampled = 1;
     for (size_t i = 0; i + 1 < dims_.size(); ++i) resampled *= dims_[i].taps();
@@ -65,7 +65,7 @@ private:
 
   kernel::MachineType vector() const { return {Scalar::F32, lanes_}; }
 
-  // The place in x that result `i` of a dim takes its tap `t` from, and its weight.
+  // The place in x from which result `i` of a dim takes its tap `t`, and its weight.
   IntExpr place(const ResampledDim& dim, const Tables& tables, int64_t t, const IntExpr& i,
                 int64_t extent) const {
     Register index = b_->load({Scalar::I32, 1}, tables.indices, i + t * dim.extent());
@@ -126,7 +126,8 @@ private:
     sources = std::move(product);
   }
 
-  // A loop over vectors of `extent` elements, the last overlapping where they are no multiple.
+  // A loop over vectors of `extent` elements; the last one overlaps the one before if vectors do not divide
+  // the extent.
   template <class Body> void each_vector(int64_t extent, Body body) const {
     int64_t count = (extent + lanes_ - 1) / lanes_;
     b_->loop(0, count, 1, [&](const IntExpr& v) {
@@ -249,7 +250,7 @@ private:
   size_t line_ = lines_.line;
   int64_t in_ = lines_.in, out_ = lines_.out, inner_ = lines_.inner;
   int x_ = -1, y_ = -1, scratch_ = -1;
-  std::vector<Tables> tables_; // of dims_
+  std::vector<Tables> tables_; // tables of dims_
   bool copies_line_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Kernels that walk along one dim with a running value: arg_reduce and cumulative sums. Where other dims lie
+// Kernels that walk along one dim with a running value: arg_reduce and cumulative sums. If other dims lie
 // innermost, lanes run across them.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
@@ -12,7 +12,7 @@ namespace {
 using kernel::OpKind;
 using Registers = std::vector<kernel::Register>;
 
-// Loops over all positions of the operand but those along `dim`; the body walks that dim itself.
+// Loops over all positions of the operand except along `dim`; the body walks that dim itself.
 void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lanes,
                 const std::function<void(const Index&, const Lanes&)>& body) {
   ElementLoops loops;
@@ -31,7 +31,7 @@ void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lan
   emit_element_loops(maker, loops);
 }
 
-// Whether `value`, met later, replaces `best`. NaN wins against numbers.
+// Whether `value`, which comes later, replaces `best`. NaN wins against numbers.
 kernel::Register replaces(kernel::Builder& b, DType dtype, bool maximum, bool select_last,
                           kernel::Register value, kernel::Register best) {
   KernelScalars scalars(b);
@@ -52,8 +52,8 @@ kernel::Register identity_of(kernel::Builder& b, Opcode reducer, DType dtype, in
                                        : b.constant_int(type, identity->get_int(0));
 }
 
-// A line that may have no element is compared with the number that none lies beyond, in place of its first
-// one: the index of either is 0.
+// A line that may be empty starts from the extreme number, in place of its first element: the index of either
+// is 0.
 void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
@@ -118,7 +118,7 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
   maker.finish();
 }
 
-// Each row behind the one before it: pages are walked once, from their start to their end.
+// Walks each row behind the one before it, so that pages are walked once, from their start to their end.
 void emit_cumulative_rows(LoweringContext& context, const Instruction& instruction,
                           const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);

@@ -30,10 +30,10 @@ public:
   MergeSort(Builder& builder, IntExpr extent, Before before)
       : b_(builder), extent_(std::move(extent)), before_(std::move(before)) {}
 
-  // Sorts `data`, with `scratch` as room for as much again.
+  // Sorts `data`; `scratch` is as large.
   void emit(const std::vector<Array>& data, const std::vector<Array>& scratch) {
     kernel::MachineType type{kernel::Scalar::I64, 1};
-    int64_t pairs = 0; // of passes, there and back: the last may be a plain copy
+    int64_t pairs = 0; // pairs of passes, there and back: the last pass may be a plain copy
     for (int64_t width = 1; width < extent_.upper_bound(); width *= 4) ++pairs;
     b_.loop_carried(0, pairs, 1, {b_.constant_int(type, 1)}, [&](const IntExpr&, const Registers& carried) {
       kernel::Register width = carried[0];

@@ -26,7 +26,7 @@ bool is_wide(DType dtype) {
   return bit_width(dtype) == 64;
 }
 
-// Integers of 32 or 64 bits in the order of the elements: NaN above all numbers, -0 equal to 0.
+// Converts elements to integers of 32 or 64 bits in the same order: NaN above all numbers, -0 equal to 0.
 Register key_of(Builder& b, DType dtype, bool largest, Register value) {
   KernelScalars scalars(b);
   int bits = is_wide(dtype) ? 64 : 32;
@@ -58,7 +58,7 @@ Register any_of(Builder& b, Register mask) {
   return b.compare(OpKind::UCmp, Predicate::Ne, bits, b.constant_int(b.type(bits), 0));
 }
 
-// The greatest or least lane.
+// The greatest or least lane of a vector.
 Register across(Builder& b, OpKind kind, Register vector) {
   for (int half = b.type(vector).lanes / 2; half >= 1; half /= 2) {
     std::vector<int64_t> low, high;
@@ -71,10 +71,10 @@ Register across(Builder& b, OpKind kind, Register vector) {
   return b.type(vector).lanes == 1 ? vector : b.extract(vector, 0);
 }
 
-// Candidates for the k greatest keys, with the positions they have in their line, lower ones first.
+// Candidates for the k greatest keys with their positions in the line, lower ones first.
 class Candidates {
 public:
-  // `held`: there are never more.
+  // `held`: the most candidates there may be.
   Candidates(KernelMaker& maker, Scalar key, int64_t k, int64_t held, int lanes)
       : b_(maker.builder()), key_{key, 1}, k_(k), lanes_(lanes) {
     while (vectors_ < 8 && vectors_ * lanes_ < k_) vectors_ *= 2;
@@ -84,13 +84,13 @@ public:
     ranks_ = maker.scratch(Scalar::I32, k_ + lanes_, "ranks");
   }
 
-  // Of an element of the line, or a vector of them, as candidates from `at` on.
+  // Stores an element of the line, or a vector of them, as candidates from `at` on.
   void put(Register keys, const IntExpr& at, Register positions) {
     b_.store(keys, keys_, at);
     b_.store(positions, positions_, at);
   }
 
-  // Leaves k of the first `count`, at least k, in the order they had; gives the least of their keys.
+  // Keeps k of the first `count` candidates, at least k, in their order; gives the least of their keys.
   Register select(const IntExpr& count) {
     for (int i = 0; i < vectors_; ++i) b_.store(lowest(lanes_), keys_, count + i * lanes_);
     Register last = find_last(count);
@@ -100,7 +100,7 @@ public:
     return last;
   }
 
-  // The candidates in order, once k are left: `emit(position, rank)`.
+  // Emits the candidates in order, once k are left: `emit(position, rank)`.
   void in_order(const std::function<void(Register position, Register rank)>& emit) {
     if (k_ > 1) rank();
     b_.loop(0, k_, 1, [&](const IntExpr& i) {
@@ -123,7 +123,7 @@ private:
     return ceil_div(count, vectors_ * lanes_) * (vectors_ * lanes_);
   }
 
-  // How many keys are `predicate` to `bound`, of which the least key is not one.
+  // Counts the keys that compare with `bound` by `predicate`; the least key, which pads rounds, must not.
   Register count_keys(const IntExpr& count, Register bound, Predicate predicate) {
     Register bounds = b_.splat(bound, lanes_);
     Registers accumulators(static_cast<size_t>(vectors_), b_.constant_int(key_type(lanes_), 0));
@@ -148,8 +148,8 @@ private:
     return all;
   }
 
-  // The k-th greatest key. It is at most the greatest; and at least the least of the greatest keys that each
-  // lane meets, where there are as many lanes as that.
+  // The k-th greatest key. It is at most the greatest key; and at least the least of the lanes' greatest
+  // keys, if there are at least k lanes.
   Register find_last(const IntExpr& count) {
     Registers tops(static_cast<size_t>(vectors_), lowest(lanes_));
     tops = b_.loop_carried(0, rounds(count), vectors_ * lanes_, tops,
@@ -175,7 +175,7 @@ private:
                            b_.compare(OpKind::SCmp, Predicate::Ne, in[2], wanted));
         },
         [&](const Registers& in) {
-          // The half is rounded up, and taken of a difference that may not fit a signed integer.
+          // The half is rounded up, and its difference may not fit a signed integer.
           Register one = b_.constant_int(key_, 1), room = b_.binary(OpKind::ISub, in[1], in[0]);
           Register half =
               b_.binary(OpKind::IAdd, b_.binary(OpKind::LShr, room, one), b_.binary(OpKind::And, room, one));
@@ -204,7 +204,7 @@ private:
           [&] { return in; });
     });
   }
-  // `now`: how many are kept already, how many more may equal the last.
+  // `now`: the number of keys kept so far, and how many more may equal the last.
   Registers keep_one(const IntExpr& at, Register last, const Registers& now) {
     Register key = load_keys(at, 1), position = b_.load({Scalar::I32, 1}, positions_, at);
     Register is_last =
@@ -218,7 +218,8 @@ private:
             b_.binary(OpKind::ISub, now[1], b_.cast(OpKind::ZExt, is_last, Scalar::I64))};
   }
 
-  // How many candidates come before each: those with greater keys, and with equal ones further ahead.
+  // Counts for each candidate those that come before it: with greater keys, or with equal keys at lower
+  // positions.
   void rank() {
     Register one = b_.constant_int(key_type(lanes_), 1);
     Register lane =
@@ -261,7 +262,7 @@ private:
   Builder& b_;
   kernel::MachineType key_;
   int64_t k_, capacity_ = 0;
-  int lanes_, vectors_ = 4; // of a round, side by side
+  int lanes_, vectors_ = 4; // lanes_ of a vector; vectors_ of a round, side by side
   int keys_, positions_, ranks_;
 };
 
@@ -311,7 +312,8 @@ private:
     return b_.binary(OpKind::IAdd, start, b_.constant_lanes({Scalar::I32, lanes}, numbers));
   }
 
-  // What is beyond the elements held: `state_` has the number of candidates and the key they must exceed.
+  // Processes the elements beyond those held: `state_` has the number of candidates and the key they must
+  // exceed.
   void emit_rest(const Index& line, Register last) {
     set_state(b_.constant_int(kNumber, k()), last);
     IntExpr rest = extent_ - min(extent_, IntExpr(held_));
@@ -330,7 +332,7 @@ private:
     });
     candidates_.select(b_.symbolic(load_count(), k(), held_ + lanes_));
   }
-  // Those of the block of keys that exceed `bound`.
+  // Takes the keys of the block that exceed `bound`.
   void take(const IntExpr& first, int lanes, Register bound) {
     Register count =
         b_.loop_carried(0, lanes, 1, {load_count()}, [&](const IntExpr& lane, const Registers& now) {
@@ -368,7 +370,7 @@ private:
   int lanes_;
   IntExpr extent_;
   int in_, values_, indices_;
-  int64_t held_; // of a line at a time
+  int64_t held_; // elements of a line that are held at a time
   Candidates candidates_;
   int state_, block_;
 };

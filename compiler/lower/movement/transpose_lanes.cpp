@@ -10,8 +10,8 @@ using kernel::Builder;
 using kernel::Register;
 using kernel::Scalar;
 
-// In the round of a distance d, the d-wide halves that face each other across the diagonal of every square of
-// 2d x 2d change places.
+// In the round of distance d, the d-wide halves that face each other across the diagonal of every square of
+// 2d x 2d are swapped.
 void transpose(Builder& b, std::vector<Register>& rows) {
   int count = static_cast<int>(rows.size());
   for (int distance = count / 2; distance > 0; distance /= 2) {
@@ -30,8 +30,9 @@ void transpose(Builder& b, std::vector<Register>& rows) {
   }
 }
 
-// Every round combines the halves of two vectors at a time, the one in the lanes whose index has the bit
-// `half`, the other in the rest; the first rounds those of one vector, if there are fewer than lanes.
+// Every round combines the halves of two vectors: one goes to the lanes whose index has the bit `half`, the
+// other to the rest. If there are fewer vectors than lanes, the first rounds combine the halves of one
+// vector.
 Register fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Register> vectors, int lanes) {
   vectors.resize(std::bit_ceil(vectors.size()), vectors.front());
   auto count = static_cast<int>(vectors.size());

@@ -1,6 +1,5 @@
 // Ops that give a tensor with some elements replaced: dynamic_update_slice and the scatters. The operand is
-// copied to the result, which costs nothing where both may share memory, then the updates are written over
-// it.
+// copied to the result, which costs nothing if both may share memory; then the updates are written over it.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 

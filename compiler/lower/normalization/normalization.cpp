@@ -1,7 +1,6 @@
 // Softmax, layer norm and their like as one kernel, or as code behind the rows of a dot: for every row, the
 // reductions of the composite's body one after the other, each vectorised along the row, then the result. A
-// row is what the body's reductions reduce; where it does not lie together in memory, vectors run across
-// rows.
+// row is the range of the body's reductions; if it does not lie together in memory, vectors run across rows.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
@@ -17,14 +16,14 @@ public:
   RowsKernel(const Instruction& composite, const plan::RowsPlan& plan)
       : composite_(composite), plan_(plan), type_(composite.type()), form_(*plan::find_rows(composite)) {}
 
-  // Before any scratch of that kernel.
+  // Call it before any scratch of that kernel.
   void bind(KernelMaker& maker) {
     maker_ = &maker;
     leaves_.emplace(maker, composite_);
     out_ = maker.write(result_of(composite_));
   }
 
-  // Rows [first, end) of all, where they lie along the last dim.
+  // Emits rows [first, end), if rows lie along the last dim.
   void emit_range(const IntExpr& first, const IntExpr& end) {
     maker_->builder().loop(first, end, 1, [&](const IntExpr& row) {
       std::vector<IntExpr> extents;
@@ -72,7 +71,7 @@ private:
       if (!std::binary_search(form_.dims.begin(), form_.dims.end(), static_cast<int64_t>(d)))
         kept.push_back(row[d]);
     std::vector<std::pair<Value, Leaf>> known;
-    kernel::Register inverse; // of the sum of short terms
+    kernel::Register inverse; // inverse of the sum of fast exponentials
     for (Value reduction : form_.reductions) {
       Value operand = reduction.def->operand(0);
       // The terms of softmax's sum are stored where the result will be.
@@ -91,7 +90,7 @@ private:
     }
     emit_results(row, lanes, known, inverse);
   }
-  // What is the same along a row.
+  // A leaf for a value that is the same along a row.
   Leaf in_lanes(kernel::Register value) {
     return [this, value](const Index&, const Lanes& at) {
       kernel::Builder& b = maker_->builder();
@@ -113,7 +112,7 @@ private:
     });
   }
 
-  // 0 below what normal numbers hold: beside a whole term it is none.
+  // Results below the least normal number are 0: they vanish beside a term of 1.
   kernel::Register short_exponential(kernel::Register x) {
     KernelScalars scalars(maker_->builder());
     kernel::Register min = scalars.constant(x, -87);
@@ -121,7 +120,7 @@ private:
     return scalars.select(scalars.fcmp(Cmp::Lt, x, min), scalars.constant(x, 0), power);
   }
 
-  // `inverse`: of what the result divides its terms by; none: code of the body.
+  // `inverse`: of the divisor of the result's terms; none: the body's code divides.
   void emit_results(const Index& row, const Lanes& lanes, const std::vector<std::pair<Value, Leaf>>& known,
                     kernel::Register inverse) {
     Value result = composite_.region().results()[0];
@@ -178,7 +177,7 @@ bind_rows(KernelMaker& maker, const Instruction& composite, const plan::RowsPlan
   return [rows](const IntExpr& first, const IntExpr& end) { rows->emit_range(first, end); };
 }
 
-// The kernel of a producer has done it already.
+// The kernel of a producer has computed it already.
 void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RowsPlan& plan) {
   if (!plan.in_producer) RowsKernel(composite, plan).emit(context);
 }

@@ -8,7 +8,7 @@ namespace firn::lower {
 
 struct GateGemm {
   const plan::GatePanels& panels;
-  int buffer;    // of the packed panels
+  int buffer;    // buffer of the packed panels
   IntExpr first; // vector at which the block starts
   int vectors;
   int source; // buffer of [rows][reduction]

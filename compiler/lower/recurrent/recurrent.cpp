@@ -102,13 +102,13 @@ private:
     return maker_.parameter(place, scalar, elements, false, "packed");
   }
 
-  // At the bound of the batch: the distance of old and new states does not vary.
+  // Counts at the bound of the batch: the distance of old and new states does not vary.
   int64_t state_elements() const { return max_rows_ * hidden_; }
-  int64_t tiles() const { return (max_rows_ + plan_.rows - 1) / plan_.rows; } // of the batch
+  int64_t tiles() const { return (max_rows_ + plan_.rows - 1) / plan_.rows; } // tiles of the batch
   int64_t item_tiles() const { return plan_.item_rows / plan_.rows; }
   int64_t items() const { return (tiles() + item_tiles() - 1) / item_tiles(); }
 
-  // The states of the batch, or of the item's part of it.
+  // Places of the states of the batch, or of the item's part of it.
   void copy(int from, const IntExpr& from_offset, int to, const IntExpr& to_offset) {
     IntExpr count = batch_ * hidden_;
     int64_t lanes = std::min<int64_t>(units_.lanes, state_elements());
@@ -126,8 +126,8 @@ private:
     b_.loop(floor_div(count, lanes) * lanes, count, 1, [&](const IntExpr& i) { move(i, 1); });
   }
 
-  // An item is a block of units; its threads wait for each other behind every sweep. What is before the first
-  // and after the last step has kernels of its own.
+  // An item is a block of units; threads wait for each other behind every sweep. Code before the first and
+  // after the last step has kernels of its own.
   void emit_cooperative() {
     auto copy_state = [&](BufferSlice from, BufferSlice to) {
       emit_copy(context_, from, to, layer_.operands.h0.type(), composite_.location());
@@ -159,7 +159,7 @@ private:
     choose(item_, units_.whole_blocks(), whole, rest);
   }
 
-  // `below` where the index is below `limit`, else `others`.
+  // Selects `below` if the index is below `limit`, else `others`.
   void choose(const IntExpr& index, int64_t limit, const std::function<void()>& below,
               const std::function<void()>& others) {
     auto body = [](const std::function<void()>& emit) {
@@ -232,7 +232,7 @@ private:
         item_, items() - 1, [] {}, emit_rest);
   }
 
-  // What whole tiles leave of a batch that varies: tiles of half as many rows, and so on.
+  // Emits the rest of a batch that varies: tiles of half as many rows, and so on.
   void emit_rest_rows(const StepPlaces& at, size_t sweep, const IntExpr& first, int vectors, int last_lanes) {
     IntExpr from = floor_div(batch_, plan_.rows) * plan_.rows, rest = batch_ - from;
     for (auto rows = static_cast<int>(std::bit_floor(static_cast<unsigned>(plan_.rows - 1))); rows > 0;
@@ -267,7 +267,7 @@ private:
     cells_.emit(tile, accumulators);
   }
 
-  // The input's part of the gates where it is known, else the bias.
+  // The input's part of the gates if it is known, else the bias.
   Accumulators first_accumulators(const Tile& tile) {
     const plan::Sweep& sweep = sweeps_[tile.sweep];
     Accumulators accumulators;
@@ -287,7 +287,8 @@ private:
     return accumulators;
   }
 
-  // What is multiplied: packed weights, of integers with scales, and rows of inputs or states.
+  // The operands of a product: packed weights, with scales if they are integers, and rows of inputs or
+  // states.
   struct Operands {
     const plan::GatePanels& panels;
     int buffer, scales;
@@ -299,7 +300,7 @@ private:
   void accumulate(const Tile& tile, const Operands& operands, int plan::GateSum::*gate_of,
                   Accumulators& accumulators) {
     std::vector<size_t> places;
-    std::vector<IntExpr> scales; // where they lie
+    std::vector<IntExpr> scales; // their places
     const std::vector<plan::GateSum>& all = sweeps_[tile.sweep].accumulators;
     for (size_t sum = 0; sum < all.size(); ++sum) {
       if (all[sum].*gate_of < 0) continue;
@@ -346,10 +347,10 @@ private:
   int64_t hidden_;
   IntExpr steps_, batch_;
   bool has_one_step_;
-  int64_t max_rows_;                                   // of a batch
+  int64_t max_rows_;                                   // bound of the batch
   BufferSlice state_;                                  // old and new h
   IntExpr item_ = 0;                                   // rows of the batch, or a block of units
-  std::vector<int> input_buffers_, recurrent_buffers_; // of panels by sweep; -1: none
+  std::vector<int> input_buffers_, recurrent_buffers_; // buffers of panels by sweep; -1: none
   RecurrentBuffers buffers_;
   RecurrentCells cells_;
 };

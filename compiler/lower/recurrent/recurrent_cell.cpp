@@ -69,7 +69,7 @@ void RecurrentCells::emit(const RecurrentTile& tile, const Accumulators& accumul
   emit_part(tile, accumulators, Part::Shown);
 }
 
-// The cells one after the other, their sums in registers.
+// Emits the cells one after the other, with their sums in registers.
 void RecurrentCells::emit_unrolled(const RecurrentTile& tile, const Accumulators& accumulators) {
   auto cells = static_cast<size_t>(tile.rows * tile.vectors);
   for (int row = 0; row < tile.rows; ++row)
@@ -83,7 +83,7 @@ void RecurrentCells::emit_unrolled(const RecurrentTile& tile, const Accumulators
     }
 }
 
-// A loop over the cells of a tile whose sums are in memory.
+// Emits a loop over the cells of a tile whose sums are in memory.
 void RecurrentCells::emit_part(const RecurrentTile& tile, const Accumulators& accumulators, Part part) {
   int64_t sum_elements =
       static_cast<int64_t>(accumulators.size() / sweep_of(tile).accumulators.size()) * units_.lanes;
@@ -103,7 +103,7 @@ void RecurrentCells::emit_part(const RecurrentTile& tile, const Accumulators& ac
   });
 }
 
-// The tile has one row and one vector.
+// Emits a cell, or a part of one: `tile` has one row and one vector.
 void RecurrentCells::emit_cell(const RecurrentTile& tile, const Accumulators& accumulators, Part part) {
   IntExpr unit = tile.first * units_.lanes, element = tile.row * layer_.hidden + unit;
   if (sweep_of(tile).gates_reset) return emit_reset(tile, accumulators, element);
@@ -143,7 +143,7 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Accumulators& ac
                   .lstm({body.bind(accumulators[0]), body.bind(accumulators[1]), body.bind(accumulators[2]),
                          body.bind(accumulators[3])},
                         body.bind(old_c), peepholes);
-  // What enters waits where the sum of its candidate has been.
+  // The entering value waits in the place of its candidate's sum.
   Value entering = next.c.def->operand(1);
   if (part == Part::Entering)
     return b_.store(body.compute(entering), accumulators_, last_accumulator_at_, units_.lanes * 4);
@@ -158,7 +158,7 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Accumulators& ac
   if (part != Part::Inner) store_states(tile, element, body.compute(next.h));
 }
 
-// What a gru's second sweep reads: z and r * h.
+// Computes the input of a gru's second sweep: z and r * h.
 void RecurrentCells::emit_reset(const RecurrentTile& tile, const Accumulators& accumulators,
                                 const IntExpr& element) {
   CellBody body(b_, lanes_, layer_.hidden);
@@ -170,7 +170,7 @@ void RecurrentCells::emit_reset(const RecurrentTile& tile, const Accumulators& a
   store(tile, body.compute(g.binary(Opcode::Multiply, r, old_h)), buffers_.reset, element);
 }
 
-// Whether the batch entry is within its length: beyond it an entry keeps its state and gives zeros.
+// Whether the batch entry is within its length; beyond it, the entry keeps its state and gives zeros.
 kernel::Register RecurrentCells::is_valid(const RecurrentTile& tile) {
   kernel::Register length = b_.cast(
       OpKind::IndexCast, b_.load({kernel::Scalar::I32, 1}, buffers_.lens, tile.row), kernel::Scalar::Index);

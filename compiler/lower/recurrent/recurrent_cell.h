@@ -1,4 +1,5 @@
-// The elementwise end of a recurrent layer's step: gates' sums of a vector of hidden units become new states.
+// The elementwise end of a recurrent layer's step: the gates' sums of a vector of hidden units become new
+// states.
 #pragma once
 
 #include "compiler/graph/recurrent_cells.h"
@@ -7,15 +8,15 @@
 
 namespace firn::lower {
 
-// Parameters of the kernel; -1: there is none. `state` holds old and new h, in turn, or is y_h where there is
-// one step.
+// Buffers of the kernel; -1: there is none. `state` holds old and new h, in turn, or is y_h if there is one
+// step.
 struct RecurrentBuffers {
   int x = -1, bias = -1, h0 = -1, c0 = -1, peepholes = -1, b_r = -1, lens = -1;
   int input_scales = -1, recurrent_scales = -1;
   int y = -1, y_h = -1, c = -1, state = -1, z = -1, reset = -1;
 };
 
-// What one step reads and writes.
+// The places that one step reads and writes.
 struct StepPlaces {
   IntExpr time;
   bool is_back; // reads the weights from the end to the start
@@ -23,7 +24,7 @@ struct StepPlaces {
   IntExpr old_state, new_state;
 };
 
-// Some batch entries and one block of units, of one sweep of a step.
+// Some batch entries and one block of units, in one sweep of a step.
 struct RecurrentTile {
   const StepPlaces& at;
   size_t sweep;
@@ -42,13 +43,13 @@ public:
   using Accumulators = std::vector<kernel::Register>;
   void emit(const RecurrentTile& tile, const Accumulators& accumulators);
 
-  // Of a vector of the tile, which may be a partial one.
+  // Loads a vector of the tile, which may be a partial one.
   kernel::Register load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index);
 
 private:
   void emit_unrolled(const RecurrentTile& tile, const Accumulators& accumulators);
-  // An lstm's cell in parts: what enters its inner state, that state, and what it shows of it. Side by side
-  // their functions would want more registers than there are.
+  // Emits an lstm's cell in parts: the value that enters its inner state, that state, and its output. Side by
+  // side their functions would need more registers than there are.
   enum class Part : uint8_t { All, Entering, Inner, Shown };
   void emit_part(const RecurrentTile& tile, const Accumulators& accumulators, Part part);
   void emit_cell(const RecurrentTile& tile, const Accumulators& accumulators, Part part);
@@ -69,7 +70,7 @@ private:
   const plan::UnitBlocks& units_;
   const RecurrentBuffers& buffers_;
   int accumulators_ = -1;       // a tile's, in memory
-  IntExpr last_accumulator_at_; // of the cell at hand
+  IntExpr last_accumulator_at_; // place of the current cell's last sum
   Lanes lanes_;
 };
 

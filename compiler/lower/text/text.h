@@ -5,8 +5,7 @@
 
 namespace firn::lower {
 
-// The strings of a constant as the object holds them: the bytes of all, and of each its offset and size
-// there.
+// The strings of a constant in the object: all their bytes, and for each string its offset and size there.
 struct TextTable {
   LiteralRef places; // u32[n,2]
   LiteralRef bytes;  // u8, at least one

@@ -1,6 +1,6 @@
-// Walks down decision trees. Some rows and some trees are walked side by side; their steps do not depend on
-// each other, so that the machine overlaps what each waits for. A block of rows goes down one tree after the
-// other, while the tree's entries are near. Walks end together, when the last of them has reached its leaf.
+// Walks down decision trees. Several rows and trees are walked side by side; their steps are independent, so
+// that the machine overlaps their waits. A block of rows goes down one tree after the other, while the tree's
+// entries are near. Walks end together, when the last of them has reached its leaf.
 #include "compiler/graph/tree_ensemble.h"
 
 #include "compiler/lower/emitters.h"
@@ -60,7 +60,7 @@ private:
     });
   }
 
-  // All trees, `side_by_side` at a time, those that are left one by one.
+  // Calls `body` for all trees, `side_by_side` at a time, and for the rest one by one.
   template <class Body> void each_tree(int64_t side_by_side, Body body) {
     int64_t whole = trees_.trees() / side_by_side * side_by_side;
     b_->loop(0, whole, side_by_side, [&](const IntExpr& tree) { body(tree, side_by_side); });
@@ -94,7 +94,7 @@ private:
     return next;
   }
 
-  // As many steps as the longest walk has. Long ones are left as soon as a step moves none of the walks.
+  // Takes as many steps as the longest walk has. Long walks end early once a step moves none of them.
   Registers walk(const IntExpr& row, int64_t trees, Registers walks) {
     constexpr int64_t kSteps = 4, kShort = 8;
     if (trees_.depth <= kShort)
@@ -103,7 +103,7 @@ private:
       });
     auto integer = [&](int64_t value) { return b_->constant_int({Scalar::I64, 1}, value); };
     size_t count = walks.size();
-    walks.push_back(integer(1)); // what moved: the bits in which the last step changed any walk
+    walks.push_back(integer(1)); // the bits in which the last step changed any walk
     walks.push_back(integer(0)); // steps
     Registers done = b_->while_loop(
         std::move(walks),
