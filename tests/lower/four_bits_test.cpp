@@ -63,7 +63,7 @@ TEST_CASE("columns of four bits follow plans written by hand", "[lower][four_bit
       std::string product = are_bytes(types) ? "dot4 " : "dot2 ";
       INFO(types.lhs << rest);
       DotCase c = dot_of(types, 13, 61, 37,
-                         "direct product " + product + types.lhs + " " + types.rhs + " i32" + rest);
+                         "direct mac " + product + types.lhs + " " + types.rhs + " i32" + rest);
       expect_dot(c, {"native", "x86-64-v3", "neoverse-n1"}, 3);
     }
 }

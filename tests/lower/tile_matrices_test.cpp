@@ -288,14 +288,14 @@ TEST_CASE("plans of tile matrices that cannot be followed are refused", "[lower]
   };
   CHECK(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes)).empty());
   CHECK(has(error(kUnlikeBytes, 66, tile_plan(kUnlikeBytes)), "whole groups of k"));
-  CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes), true), "lie side by side"));
+  CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes), true), "side by side"));
   CHECK(has(error({"i16", "i16", "i32"}, 64, "direct mac tile_matrix i16 i16 i32"), "are of bytes or bf16"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 32x4 columns outermost")),
             "takes 14 registers"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 16x1 splits 2 columns outermost")),
             "neither split nor interleaved"));
   CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 16x1 columns outermost k_blocks 2")),
-            "left without steps"));
+            "left without any"));
   CHECK(has(
       error(kUnlikeBytes, 64,
             tile_plan(kUnlikeBytes, " tile 16x1 columns outermost accumulator_tiles 2 interleaved_epilogue")),

@@ -49,9 +49,9 @@ TEST_CASE("convolutions of narrow types follow plans written by hand", "[lower][
   for (const Types& types : {kUnlikeBytes, kI16Bytes, kBf16}) {
     std::string own = are_bytes(types) ? "dot4 " : "dot2 ";
     std::string operands = types.lhs + " " + types.rhs + " " + types.result;
-    const std::string plans[] = {"direct product " + own + operands,
+    const std::string plans[] = {"direct mac " + own + operands,
                                  "direct mac fma " + operands + " tile 3x2",
-                                 "direct product " + own + operands + " tile 5x2 rows outermost",
+                                 "direct mac " + own + operands + " tile 5x2 rows outermost",
                                  "direct tile 1x1 columns outermost",
                                  "direct tile 9x1 columns outermost rolled_epilogue",
                                  "direct tile 4x2 splits 2 columns outermost bias_in_accumulators",
@@ -122,7 +122,7 @@ TEST_CASE("kernels of narrow types hold their products", "[lower][typed]") {
       const Types& types = kProductTypes[i];
       std::string product = are_bytes(types) ? "dot4" : "dot2";
       // Given: the CPU at hand may have others that are faster.
-      std::string plan = "direct product " + product + " " + types.lhs + " " + types.rhs + " " + types.result;
+      std::string plan = "direct mac " + product + " " + types.lhs + " " + types.rhs + " " + types.result;
       DotCase dot{types, 5, 9, 7, true, plan};
       ConvolutionCase convolution{types, 9, 7};
       convolution.plan = plan;

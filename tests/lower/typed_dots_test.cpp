@@ -121,9 +121,9 @@ TEST_CASE("dots of narrow types follow plans written by hand", "[lower][typed][p
     std::string own = are_bytes(types) ? "dot4 " : "dot2 ";
     std::string operands = types.lhs + " " + types.rhs + " " + types.result;
     const std::string plans[] = {"direct",
-                                 "direct product " + own + operands,
+                                 "direct mac " + own + operands,
                                  "direct mac fma " + operands + " tile 3x2",
-                                 "direct product " + own + operands + " tile 5x3 rows outermost",
+                                 "direct mac " + own + operands + " tile 5x3 rows outermost",
                                  "direct tile 13x1 splits 4 columns outermost",
                                  "direct tile 3x2 splits 2 rows outermost",
                                  "direct tile 4x1 columns outermost split_k 3",
