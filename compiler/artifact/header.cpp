@@ -31,7 +31,7 @@ constexpr std::string_view header_template =
 #ifdef __cplusplus
 extern "C" {
 #endif
-FIRN_HIDDEN firn_status {{RUN}}(const firn_rt2_call* call);
+{{RUN_PROTOTYPES}}
 FIRN_HIDDEN const unsigned char* {{WEIGHTS}}(void);
 {{PREPARE_PROTOTYPE}}
 #ifdef __cplusplus
@@ -44,7 +44,19 @@ FIRN_HIDDEN const unsigned char* {{WEIGHTS}}(void);
 #include <cstring>
 
 {{NAMESPACE_OPEN}}
-// {{SOURCE}} as a class: {{SIGNATURE}}.
+{{CLASSES}}
+{{NAMESPACE_CLOSE}}
+#else  // C
+
+{{C_PART}}
+#endif
+
+#endif
+)";
+
+// The class of an entry function: of the model's @main, or of one more.
+constexpr std::string_view class_template =
+    R"(// {{SUBJECT}} as a class: {{SIGNATURE}}.
 //
 {{CONSTRUCTION}}
 {{USAGE}}
@@ -61,22 +73,10 @@ public:
   FIRN_HIDDEN static constexpr std::uint64_t flops = {{FLOPS}};
   FIRN_HIDDEN static constexpr const char* model_sha256 = "{{SHA256}}";
 
-  // The memory of one instance.
-  struct alignas(arena_alignment) Arena {
-    unsigned char bytes[{{ARENA_ARRAY}}];
-  };
+  {{ARENA_CLASS}}
   {{DIM_STRUCT}}
 
-  {{WEIGHTS_COMMENT}}
-  class Weights : public firn::Weights {
-  public:
-    {{WEIGHT_SOURCES}}
-
-  private:
-    friend class {{CLASS}};
-    FIRN_HIDDEN Weights(const unsigned char* data, std::size_t bytes) noexcept : firn::Weights(data, bytes) {}
-    {{WEIGHTS_CONVERSION}}
-  };
+  {{WEIGHTS_CLASS}}
   {{EMBEDDED}}
 
   // If the memory, the weights or this CPU do not fit, status() says so, run() returns it, and views are of null.
@@ -138,15 +138,12 @@ private:
 
   firn::detail::Instance<input_count, output_count{{DIM_COUNT_ARGUMENT}}> instance_;
   {{VARIANT_MEMBER}}
-};
-{{NAMESPACE_CLOSE}}
-#else  // C
+};)";
 
-{{C_PART}}
-#endif
-
-#endif
-)";
+constexpr std::string_view arena_template = R"(// The memory of one instance.
+struct alignas(arena_alignment) Arena {
+  unsigned char bytes[{{ARENA_ARRAY}}];
+};)";
 
 constexpr const char* kChecksIndices =
     "// run() reports an index out of range (of a token, a position) with FIRN_STATUS_OUT_OF_RANGE; outputs\n"
@@ -242,7 +239,8 @@ bool has_text(const ModelDescription& model) {
     return std::any_of(tensors.begin(), tensors.end(),
                        [](const TensorDescription& tensor) { return tensor.dtype == DType::String; });
   };
-  return any(model.inputs) || any(model.outputs);
+  return any(model.inputs) || any(model.outputs) ||
+         std::any_of(model.entries.begin(), model.entries.end(), has_text);
 }
 
 // The inline namespace gives two models of one class name each its own class, in one program too.
@@ -300,6 +298,52 @@ void add_table_slots(Slots& slots, const ModelDescription& model) {
   slots["OUTPUT_TYPES"] = type_list(model.outputs, true);
 }
 
+std::string signature(const ModelDescription& model) {
+  return signature_text(model.inputs) + " -> " + signature_text(model.outputs) +
+         (model.dims.empty() ? "" : ", " + dims_text(model));
+}
+
+// Instances of further entry functions may share memory with those of the model: states of one name are the
+// same there.
+std::string arena_class(const ModelDescription& model, const Slots& slots) {
+  if (model.owner_class.empty()) return expand_template(arena_template, slots);
+  return "// The memory of one instance, or of instances of several entry functions in turns: states of one "
+         "name\n"
+         "// are the same. What else lies there does not survive the run of another function.\nusing Arena "
+         "= " +
+         model.owner_class + "::Arena;";
+}
+
+std::string class_text(const ModelDescription& model) {
+  const SymbolNames symbols = symbol_names(model);
+  Slots slots;
+  slots["SUBJECT"] = model.entry.empty() ? comment_text(base_name(model.source_file))
+                                         : "Entry function @" + comment_text(model.entry);
+  slots["SHA256"] = model.source_sha256;
+  slots["SIGNATURE"] = signature(model);
+  slots["RUN"] = symbols.run;
+  slots["RUN_WITH_EXECUTOR"] = model.threads > 1
+                                   ? "// The same, with the same results, shared by up to " +
+                                         std::to_string(model.threads) + " threads of the executor."
+                                   : "// The same: this model was compiled for the caller's thread alone.";
+  slots["WEIGHTS"] = symbols.weights;
+  slots["VERSION"] = model.firn_version;
+  slots["MODEL_NAME"] = c_string(model.model_name);
+  slots["CPU"] = model.cpu;
+  add_class_slots(slots, model);
+  add_size_slots(slots, model);
+  add_table_slots(slots, model);
+  add_dim_slots(slots, model);
+  add_cpu_slots(slots, model);
+  add_weight_slots(slots, model);
+  slots["ARENA_CLASS"] = arena_class(model, slots);
+  return expand_template(class_template, slots);
+}
+
+std::string run_prototype(const ModelDescription& model) {
+  return "FIRN_HIDDEN firn_status " + symbol_names(model).run + "(const firn_rt2_call* call);";
+}
+
 } // namespace
 
 std::string write_header(const ModelDescription& model) {
@@ -308,25 +352,21 @@ std::string write_header(const ModelDescription& model) {
   slots["VERSION"] = model.firn_version;
   slots["SOURCE"] = comment_text(base_name(model.source_file));
   slots["SHA256"] = model.source_sha256;
-  slots["SIGNATURE"] = signature_text(model.inputs) + " -> " + signature_text(model.outputs) +
-                       (model.dims.empty() ? "" : ", " + dims_text(model));
+  slots["SIGNATURE"] = signature(model);
   slots["SIZES"] = sizes_text(model);
   slots["TEXT_INCLUDE"] = has_text(model) ? "#include \"firn/text.h\"" : "";
   slots["GUARD"] = "FIRN_MODEL_" + upper_case(symbols.prefix + "_" + symbols.hash) + "_H";
-  slots["RUN"] = symbols.run;
-  slots["RUN_WITH_EXECUTOR"] = model.threads > 1
-                                   ? "// The same, with the same results, shared by up to " +
-                                         std::to_string(model.threads) + " threads of the executor."
-                                   : "// The same: this model was compiled for the caller's thread alone.";
+  slots["RUN_PROTOTYPES"] = run_prototype(model);
   slots["WEIGHTS"] = symbols.weights;
-  slots["MODEL_NAME"] = c_string(model.model_name);
-  slots["CPU"] = model.cpu;
   slots["C_PART"] = write_c_part(model);
+  slots["CLASSES"] = class_text(model);
+  for (const ModelDescription& entry : model.entries) {
+    slots["RUN_PROTOTYPES"] += "\n" + run_prototype(entry);
+    slots["C_PART"] += "\n" + write_c_part(entry);
+    slots["CLASSES"] += "\n\n" + class_text(entry);
+  }
   add_class_slots(slots, model);
   add_size_slots(slots, model);
-  add_table_slots(slots, model);
-  add_dim_slots(slots, model);
-  add_cpu_slots(slots, model);
   add_weight_slots(slots, model);
   return expand_template(header_template, slots);
 }

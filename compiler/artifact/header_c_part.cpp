@@ -65,7 +65,8 @@ static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, s
 {{INDICES}}
 static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
   const firn_rt2_call call = {
-      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, {{EXTENTS}}, executor, NULL, {{VARIANT}}};
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, {{EXTENTS}}, executor, NULL, {{VARIANT}},
+      NULL, NULL};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   {{CHECK_BOUND}}
@@ -82,7 +83,7 @@ constexpr std::string_view prepare_template =
 // models can share them.
 static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
   const firn_rt2_call call = {
-      sizeof(firn_rt2_call), (unsigned char*)memory, {{WEIGHTS}}(), NULL, NULL, NULL, NULL, NULL, 0};
+      sizeof(firn_rt2_call), (unsigned char*)memory, {{WEIGHTS}}(), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL};
   const firn_status cpu = firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
   if (cpu != FIRN_STATUS_OK || {{MACRO}}_WEIGHTS_SIZE == 0) return cpu;
   if (!memory) return FIRN_STATUS_NO_WEIGHTS;
@@ -114,17 +115,19 @@ void add_weight_slots(Slots& slots, const ModelDescription& model) {
   const auto macro = [&](const char* name, int64_t value) {
     return "#define " + slots["MACRO"] + "_" + name + " " + std::to_string(value);
   };
-  slots["WEIGHT_MACROS"] = is_raw ? macro("WEIGHTS_SIZE", model.prepared_weight_bytes()) + "\n" +
-                                        macro("RAW_WEIGHTS_SIZE", *model.raw_weight_bytes)
-                                  : "#define " + slots["MACRO"] + "_WEIGHTS_HASH " +
-                                        hex_text(model.weights_hash.value_or(0)) + "u";
+  const bool is_owned = !model.owner_class.empty();
+  slots["WEIGHT_MACROS"] = is_owned ? (is_raw ? macro("WEIGHTS_SIZE", model.prepared_weight_bytes()) : "")
+                           : is_raw ? macro("WEIGHTS_SIZE", model.prepared_weight_bytes()) + "\n" +
+                                          macro("RAW_WEIGHTS_SIZE", *model.raw_weight_bytes)
+                                    : "#define " + slots["MACRO"] + "_WEIGHTS_HASH " +
+                                          hex_text(model.weights_hash.value_or(0)) + "u";
   slots["WEIGHTS_NOTE"] = in_place ? "// The weights may be NULL: the model reads the object's own."
                           : is_raw ? "// The weights are those that " + slots["PREFIX"] + "_prepare() made."
                                    : "";
   slots["WEIGHTS_PARAMETER"] = is_raw ? ", const void* weights" : "";
   slots["WEIGHTS_VALUE"] = is_raw && !in_place ? "(const unsigned char*)weights" : slots["WEIGHTS"] + "()";
   slots["PREPARE_FUNCTION"] =
-      is_raw ? expand_template(in_place ? in_place_template : prepare_template, slots) : "";
+      is_raw && !is_owned ? expand_template(in_place ? in_place_template : prepare_template, slots) : "";
   slots["CHECK_WEIGHTS"] = in_place ? "(void)weights;"
                            : is_raw ? expand_template(check_weights_template, slots)
                                     : "";

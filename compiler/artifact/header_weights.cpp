@@ -109,6 +109,47 @@ FIRN_HIDDEN static Weights prepare(firn::ConstByteSpan raw_weights, firn::ByteSp
     {"WEIGHTS_CONVERSION", raw_conversion},
 };
 
+// The slots of further entry functions, which read the weights of the model's class.
+constexpr Slot owned_slots[] = {
+    {"CONSTRUCTION", R"(//   static {{OWNER}}::Arena arena;
+//   {{QUALIFIED}} model(arena);)"},
+    {"EMBEDDED", "FIRN_HIDDEN static Weights embedded() noexcept { return Weights::embedded(); }"},
+    {"DEFAULT_WEIGHTS", " = embedded()"},
+    {"PREPARE_PROTOTYPE", ""},
+    {"RAW_WEIGHT_BYTES", ""},
+};
+constexpr Slot owned_raw_slots[] = {
+    {"CONSTRUCTION", R"(//   static {{OWNER}}::Weights::Memory weights;
+//   static {{OWNER}}::Arena arena;
+//   {{QUALIFIED}} model(arena, {{OWNER}}::Weights::prepare(weights));)"},
+    {"EMBEDDED", ""},
+    {"DEFAULT_WEIGHTS", ""},
+    {"PREPARE_PROTOTYPE", ""},
+    {"RAW_WEIGHT_BYTES", ""},
+};
+
+constexpr std::string_view weights_class_template = R"({{WEIGHTS_COMMENT}}
+class Weights : public firn::Weights {
+public:
+  {{WEIGHT_SOURCES}}
+
+private:
+  {{FRIENDS}}
+  FIRN_HIDDEN Weights(const unsigned char* data, std::size_t bytes) noexcept : firn::Weights(data, bytes) {}
+  {{WEIGHTS_CONVERSION}}
+};)";
+
+// The classes that check weights: those of all entry functions.
+std::string friends(const ModelDescription& model) {
+  auto declaration = [](const ModelDescription& entry) {
+    const size_t at = entry.class_name.rfind("::");
+    return "friend class " + entry.class_name.substr(at == std::string::npos ? 0 : at + 2) + ";";
+  };
+  std::string text = declaration(model);
+  for (const ModelDescription& entry : model.entries) text += "\n" + declaration(entry);
+  return text;
+}
+
 struct Range {
   int64_t offset = 0, end = 0;
 };
@@ -147,6 +188,7 @@ std::string check_of_raw_weights(const ModelDescription& model, const std::strin
 }
 
 std::span<const Slot> weight_slots(const ModelDescription& model) {
+  if (!model.owner_class.empty()) return model.raw_weight_bytes ? owned_raw_slots : owned_slots;
   if (!model.raw_weight_bytes) return embedded_slots;
   return model.raw_in_place ? std::span<const Slot>(in_place_slots) : prepared_slots;
 }
@@ -161,7 +203,14 @@ void add_weight_slots(Slots& slots, const ModelDescription& model) {
   slots["BOUND"] = bound_template;
   slots["USED_TENSORS"] = used_tensors(model);
   slots["CHECK_RAW"] = check_of_raw_weights(model, slots["WEIGHTS"]);
+  slots["OWNER"] = model.owner_class;
+  slots["FRIENDS"] = friends(model);
   for (const auto& [name, text] : weight_slots(model)) slots[name] = expand_template(text, slots);
+  slots["WEIGHTS_CLASS"] =
+      model.owner_class.empty()
+          ? expand_template(weights_class_template, slots)
+          : "// The weights of the model, which all entry functions read.\nusing Weights = " +
+                model.owner_class + "::Weights;";
 }
 
 } // namespace firn::artifact

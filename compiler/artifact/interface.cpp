@@ -54,8 +54,9 @@ SymbolNames symbol_names(const ModelDescription& model) {
   names.hash = contract_hash(model);
   const std::string suffix = "_abi" + std::to_string(FIRN_ABI) + "_" + names.hash;
   names.run = names.prefix + "_run" + suffix;
-  names.weights = names.prefix + "_weights" + suffix;
-  if (model.raw_weight_bytes && !model.raw_in_place) names.prepare = names.prefix + "_prepare" + suffix;
+  names.weights = model.owner_weights.empty() ? names.prefix + "_weights" + suffix : model.owner_weights;
+  if (model.owner_weights.empty() && model.raw_weight_bytes && !model.raw_in_place)
+    names.prepare = names.prefix + "_prepare" + suffix;
   return names;
 }
 

@@ -187,6 +187,22 @@ void print_kernels(JsonPrinter& json, const ModelDescription& model) {
   });
 }
 
+// The functions beside @main, with classes of their own.
+void print_entries(JsonPrinter& json, const ModelDescription& model) {
+  if (model.entries.empty()) return;
+  json.objects("entries", model.entries, [&](const ModelDescription& entry) {
+    json.value("name", std::string_view(entry.entry));
+    json.value("class", std::string_view(entry.class_name));
+    json.value("run_symbol", symbol_names(entry).run);
+    print_dims(json, entry);
+    print_tensors(json, "inputs", entry.inputs);
+    print_tensors(json, "outputs", entry.outputs);
+    print_tensors(json, "states", entry.states);
+    json.value("flops", entry.flops);
+    print_kernels(json, entry);
+  });
+}
+
 } // namespace
 
 std::string json_string(std::string_view text) {
@@ -236,6 +252,7 @@ std::string write_manifest(const ModelDescription& model) {
   print_sizes(json, model);
   print_raw_weights(json, model);
   print_kernels(json, model);
+  print_entries(json, model);
   json.close('}');
   return json.take();
 }

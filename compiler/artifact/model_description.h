@@ -95,6 +95,11 @@ struct ModelDescription {
   std::string
       content_hash;       // of all that the object is made from: model, external data, flags, planned program
   std::string class_name; // "vision::Digits"
+  // Further entry functions of the object, each with a class of its own over the same weights and arena.
+  std::vector<ModelDescription> entries;
+  // The description of such a function: its name in the module, and the class and the symbol that own the
+  // weights. All are empty in the description of a whole model.
+  std::string entry, owner_class, owner_weights;
   std::vector<TensorDescription> inputs, outputs, states;
   std::vector<DimDescription> dims; // that vary, in the order of firn_rt2_call::extents
 

@@ -27,6 +27,14 @@ struct SpecializedCode {
   std::vector<std::pair<size_t, int64_t>> extents; // which of the program's, and what they are
 };
 
+// The code of one more entry function, for the first CPU and the others. Its programs have the same constants;
+// their kernels' names are their own.
+struct EntryCode {
+  std::string run_symbol;
+  const kernel::Program* program;
+  std::vector<VariantCode> variants;
+};
+
 struct CodegenOptions {
   TargetInfo target;
   OptLevel opt_level = OptLevel::O3;
@@ -49,6 +57,8 @@ struct CodegenOptions {
   std::vector<VariantCode> variants = {};
   // The first that is for a run's CPU and extents runs.
   std::vector<SpecializedCode> specializations = {};
+
+  std::vector<EntryCode> entries = {};
 
   bool has_choice() const { return !variants.empty() || !specializations.empty(); } // of programs at run time
 

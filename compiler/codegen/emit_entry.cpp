@@ -24,9 +24,9 @@ class ChoiceEmitter : EntryEmitter {
 public:
   ChoiceEmitter(ModuleContext& context, const CodegenOptions& options) : EntryEmitter(context, options) {}
 
-  void emit(const std::vector<llvm::Function*>& entries,
+  void emit(const std::string& symbol, const std::vector<llvm::Function*>& entries,
             const std::vector<llvm::Function*>& specializations) {
-    begin(options_.run_symbol, llvm::Type::getInt32Ty(context_.context), {pointer()});
+    begin(symbol, llvm::Type::getInt32Ty(context_.context), {pointer()});
     llvm::Value* call = function_->getArg(0);
     llvm::Value* variant = load(context_.index_type(), call, Field::Variant);
     llvm::BasicBlock* baseline = new_block("least");
@@ -124,10 +124,10 @@ std::string weights_section(const CodegenOptions& options) {
   return prefix + options.section_suffix;
 }
 
-void emit_choice(ModuleContext& context, const CodegenOptions& options,
+void emit_choice(ModuleContext& context, const CodegenOptions& options, const std::string& symbol,
                  const std::vector<llvm::Function*>& entries,
                  const std::vector<llvm::Function*>& specializations) {
-  ChoiceEmitter(context, options).emit(entries, specializations);
+  ChoiceEmitter(context, options).emit(symbol, entries, specializations);
 }
 
 void emit_weights(ModuleContext& context, const Program& program, const CodegenOptions& options, bool embed) {

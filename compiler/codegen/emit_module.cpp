@@ -26,13 +26,18 @@ public:
       emit_choices(program, prepare ? nullptr : &embed_weights);
     else
       emit_program(program, options_.run_symbol, 0, prepare ? nullptr : &embed_weights);
+    for (size_t i = 0; i < options_.entries.size(); ++i) emit_further_entry(i);
     if (prepare) emit_program(*prepare, options_.prepare_symbol, options_.variants.size(), &embed_weights);
-    if (options_.has_choice()) gather_equal_kernels(program);
+    if (options_.has_choice() || !options_.entries.empty()) gather_equal_kernels(program);
   }
 
 private:
   const Program& program_of(const Program& first, size_t variant) const {
     return variant == 0 ? first : *options_.variants[variant - 1].program;
+  }
+
+  static const Program& program_of(const EntryCode& entry, size_t variant) {
+    return variant == 0 ? *entry.program : *entry.variants[variant - 1].program;
   }
 
   // Functions of kernels with the same text, and those of their tasks.
@@ -51,6 +56,7 @@ private:
       gather(program_of(program, variant), variant);
       for (const SpecializedCode& specializations : options_.specializations)
         if (specializations.variant == variant) gather(*specializations.program, variant);
+      for (const EntryCode& entry : options_.entries) gather(program_of(entry, variant), variant);
     }
     for (auto* groups : {&kernels, &tasks}) // tasks call kernels
       for (auto& [text, functions] : *groups)
@@ -94,6 +100,19 @@ private:
     return entry;
   }
 
+  void emit_further_entry(size_t number) {
+    const EntryCode& entry = options_.entries[number];
+    if (options_.variants.empty()) return emit_program(*entry.program, entry.run_symbol, 0, nullptr);
+    std::vector<llvm::Function*> functions;
+    for (size_t variant = 0; variant <= options_.variants.size(); ++variant)
+      functions.push_back(emit_entry(program_of(entry, variant),
+                                     "firn.run." + std::to_string(variant) + "." + std::to_string(number),
+                                     variant));
+    ModuleContext context = this->context(options_.variants.size());
+    emit_choice(context, options_, entry.run_symbol, functions, {});
+    result_.entry_symbols.push_back(entry.run_symbol);
+  }
+
   // The code of every CPU and of certain extents, and the function that calls what the call asks for.
   void emit_choices(const Program& program, const bool* embed_weights) {
     std::vector<llvm::Function*> entries, specializations;
@@ -105,7 +124,7 @@ private:
           emit_entry(*code.program, "firn.run.hot." + std::to_string(specializations.size()), code.variant));
     // Of the least able CPU, whose code finds the weights for all.
     ModuleContext context = this->context(options_.variants.size());
-    emit_choice(context, options_, entries, specializations);
+    emit_choice(context, options_, options_.run_symbol, entries, specializations);
     if (embed_weights) emit_weights(context, program, options_, *embed_weights);
     result_.entry_symbols.push_back(options_.run_symbol);
   }

@@ -53,9 +53,9 @@ protected:
 void emit_program(ModuleContext& context, ModuleContext& baseline, const kernel::Program& program,
                   const CodegenOptions& options, const std::string& symbol, bool profile);
 
-// The function that runs the entry that the call's variant and extents ask for: of `entries` that of the
-// variant, but of `hot`, those of options.hot, the first that is for both.
-void emit_choice(ModuleContext& context, const CodegenOptions& options,
+// The function of that symbol, which runs the code that the call's variant and extents ask for: the first of
+// `specializations` (those of the options) that is for both, else the one of `entries` for the variant.
+void emit_choice(ModuleContext& context, const CodegenOptions& options, const std::string& symbol,
                  const std::vector<llvm::Function*>& entries,
                  const std::vector<llvm::Function*>& specializations);
 

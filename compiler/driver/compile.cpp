@@ -2,6 +2,7 @@
 #include "compiler/driver/compile.h"
 
 #include "compiler/driver/describe.h"
+#include "compiler/driver/entries.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/make_program.h"
 #include "compiler/driver/prepare_weights.h"
@@ -69,7 +70,10 @@ bool run_graph_passes(Flow& flow) {
 }
 
 bool plan_kernels(Flow& flow) {
-  return flow.check(plan_cpus(flow.options, flow.c));
+  auto plans = plan_cpus(flow.options, flow.c, flow.c.module->main());
+  if (!plans) return flow.check(plans.error());
+  flow.c.plans = std::move(*plans);
+  return flow.check(place_states(flow.c));
 }
 
 bool make_first_program(Flow& flow) {
@@ -83,6 +87,7 @@ bool make_first_program(Flow& flow) {
 bool make_further_programs(Flow& flow) {
   return flow.check(add_variants(flow.options, flow.c, flow.stages)) &&
          flow.check(add_specializations(flow.options, flow.c, flow.stages)) &&
+         flow.check(add_entries(flow.options, flow.c, flow.stages)) &&
          flow.check(prepare_weights(flow.options, flow.c, flow.stages));
 }
 
@@ -106,7 +111,7 @@ constexpr struct {
     {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for the first CPU
     {"plan", plan_kernels},           // -> complete plans for every CPU
     {"lower", make_first_program},    // -> kernel IR, its constants and buffers placed
-    {nullptr, make_further_programs}, // the same for other CPUs, values of dims, and @prepare
+    {nullptr, make_further_programs}, // the same for other CPUs, values of dims, entries, and @prepare
     {"describe", describe_model},     // -> what headers, manifests and code generation are told
 };
 

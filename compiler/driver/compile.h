@@ -5,6 +5,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/memory/arena.h"
 #include "compiler/plan/schedule.h"
 #include "compiler/support/diagnostic.h"
 #include "compiler/support/goals.h"
@@ -80,6 +81,14 @@ struct SpecializedProgram {
   int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
 };
 
+// The programs of one more function of the module than @main, over the same weights.
+struct EntryPrograms {
+  const Function* function = nullptr;
+  std::vector<plan::KernelPlans> plans; // by CPU
+  kernel::Program program;              // for the first CPU
+  std::vector<Variant> variants;        // for the others
+};
+
 // What a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
   std::vector<NamedTarget> cpus;                   // the most able first
@@ -99,6 +108,8 @@ struct Compilation {
   std::string cpu_name;                            // of that one, as it was asked for
   std::vector<Variant> variants;                   // the others, the least able last
   std::vector<SpecializedProgram> specializations; // in the order of preference
+  std::vector<EntryPrograms> entries;              // the functions beside @main, in the module's order
+  memory::StateLayout states;                      // of all entry functions, if there are several
   std::vector<std::string> link;                   // as of the options
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.

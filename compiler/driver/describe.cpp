@@ -13,6 +13,7 @@
 #include "include/firn/abi.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <span>
 
@@ -42,27 +43,35 @@ const kernel::Buffer* io_buffer(const kernel::Program& program, kernel::Space sp
   return nullptr;
 }
 
-artifact::TensorDescription describe_tensor(const Compilation& c, const std::string& name, const Type& type,
-                                            kernel::Space space, size_t index) {
+// An entry function, the program that computes it, and its description.
+struct DescribedEntry {
+  const Function& function;
+  const kernel::Program& program;
+  artifact::ModelDescription& description;
+};
+
+artifact::TensorDescription describe_tensor(const DescribedEntry& e, const std::string& name,
+                                            const Type& type, kernel::Space space, size_t index) {
   artifact::TensorDescription tensor;
   tensor.name = name;
   tensor.dtype = type.dtype;
   for (const Dim& dim : type.dims)
-    tensor.dims.push_back(dim.counted ? IntExpr(dim.extent.upper_bound()) : public_extent(dim.extent, c));
-  for (const kernel::Buffer& buffer : c.program.buffers)
+    tensor.dims.push_back(dim.counted ? IntExpr(dim.extent.upper_bound())
+                                      : public_extent(dim.extent, e.program, e.description));
+  for (const kernel::Buffer& buffer : e.program.buffers)
     if (space == kernel::Space::Output && buffer.extent_of == static_cast<int>(index))
       tensor.counted_dims.push_back({static_cast<size_t>(buffer.extent_axis), buffer.offset});
-  const kernel::Buffer* buffer = io_buffer(c.program, space, index);
+  const kernel::Buffer* buffer = io_buffer(e.program, space, index);
   if (buffer && buffer->offset >= 0) tensor.arena_offset = buffer->offset;
   if (buffer && buffer->initial >= 0)
-    tensor.initial_weights = c.program.buffers[static_cast<size_t>(buffer->initial)].offset;
+    tensor.initial_weights = e.program.buffers[static_cast<size_t>(buffer->initial)].offset;
   return tensor;
 }
 
 // Inputs, outputs and states, each numbered by themselves. The result that a state becomes is the state.
-Result describe_tensors(const CompileOptions& options, Compilation& c) {
-  artifact::ModelDescription& d = c.description;
-  const Function& main = c.module->main();
+Result describe_tensors(const CompileOptions& options, const DescribedEntry& e) {
+  artifact::ModelDescription& d = e.description;
+  const Function& main = e.function;
   for (size_t i = 0; i < main.body().parameters().size(); ++i) {
     std::string name = public_name(main.parameter_names, i, "input_");
     bool is_state = main.is_state(i);
@@ -70,7 +79,7 @@ Result describe_tensors(const CompileOptions& options, Compilation& c) {
     if (is_state && contains(options.external, name))
       return usage_error("input '" + name +
                          "' is a state, which lies in the instance: it cannot be external");
-    tensors.push_back(describe_tensor(c, name, main.body().parameters()[i]->type(),
+    tensors.push_back(describe_tensor(e, name, main.body().parameters()[i]->type(),
                                       is_state ? kernel::Space::State : kernel::Space::Input,
                                       tensors.size()));
   }
@@ -78,7 +87,7 @@ Result describe_tensors(const CompileOptions& options, Compilation& c) {
     std::string name = public_name(main.result_names, i, "output_");
     if (!main.updates_state(i))
       d.outputs.push_back(
-          describe_tensor(c, name, main.body().results()[i].type(), kernel::Space::Output, d.outputs.size()));
+          describe_tensor(e, name, main.body().results()[i].type(), kernel::Space::Output, d.outputs.size()));
     else if (contains(options.external, name))
       return usage_error("output '" + name +
                          "' is the new value of a state, which lies in the instance: it "
@@ -95,20 +104,20 @@ void count_steps(const std::vector<kernel::Step>& steps, std::map<int, int64_t>&
   }
 }
 
-void describe_kernels(Compilation& c) {
+void describe_kernels(const kernel::Program& program, artifact::ModelDescription& d) {
   std::map<int, int64_t> calls;
-  count_steps(c.program.steps, calls);
-  c.description.flops = 0;
-  for (size_t i = 0; i < c.program.kernels.size(); ++i) {
-    const kernel::Kernel& kernel = *c.program.kernels[i];
+  count_steps(program.steps, calls);
+  d.flops = 0;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    const kernel::Kernel& kernel = *program.kernels[i];
     artifact::KernelDescription row;
     row.name = kernel.name;
     row.calls = calls[static_cast<int>(i)];
     row.flops = kernel.flops * row.calls;
     row.bytes = kernel.bytes * row.calls;
-    c.description.shared_kernels += kernel.is_for_baseline;
-    c.description.flops += row.flops;
-    c.description.kernels.push_back(std::move(row));
+    d.shared_kernels += kernel.is_for_baseline;
+    d.flops += row.flops;
+    d.kernels.push_back(std::move(row));
   }
 }
 
@@ -129,6 +138,10 @@ Expected<std::string> content_hash(const Compilation& c) {
     text += "target " + variant.cpu.name + "\n" + kernel::print_program(variant.program);
   for (const SpecializedProgram& specializations : c.specializations)
     text += "hot " + specializations.values + "\n" + kernel::print_program(specializations.program);
+  for (const EntryPrograms& entry : c.entries) {
+    text += "entry " + entry.function->name() + "\n" + kernel::print_program(entry.program);
+    for (const Variant& variant : entry.variants) text += kernel::print_program(variant.program);
+  }
   if (c.prepare) text += kernel::print_program(*c.prepare);
   return sha256_hex(std::as_bytes(std::span(text)));
 }
@@ -178,6 +191,54 @@ void describe_specializations(Compilation& c) {
   }
 }
 
+artifact::Indices indices_of(const CompileOptions& options, const Function& entry) {
+  if (!has_computed_indices(entry.body())) return artifact::Indices::None;
+  return options.goals.check_indices ? artifact::Indices::Checked : artifact::Indices::Clamped;
+}
+
+// "train_step" as the end of a class's name: "TrainStep".
+std::string class_suffix(const std::string& function) {
+  std::string suffix;
+  bool begins = true;
+  for (char letter : function) {
+    bool is_letter = std::isalnum(static_cast<unsigned char>(letter)) != 0;
+    if (is_letter)
+      suffix += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(letter))) : letter;
+    begins = !is_letter;
+  }
+  return suffix;
+}
+
+// Every entry function beside @main has a class of its own, with the facts that all share.
+Result describe_entries(const CompileOptions& options, Compilation& c) {
+  artifact::ModelDescription& d = c.description;
+  const artifact::SymbolNames owner = artifact::symbol_names(d);
+  CompileOptions without_external = options; // names the tensors of @main
+  without_external.external.clear();
+  for (const EntryPrograms& entry : c.entries) {
+    artifact::ModelDescription e = d;
+    e.entries.clear();
+    for (auto* tensors : {&e.inputs, &e.outputs, &e.states}) tensors->clear();
+    e.dims.clear();
+    e.kernels.clear();
+    e.specializations.clear();
+    e.shared_kernels = 0;
+    e.entry = entry.function->name();
+    e.class_name += class_suffix(e.entry);
+    e.owner_class = d.class_name;
+    e.owner_weights = owner.weights;
+    if (Result described = describe_dims(entry.program, c.dims, e); !described) return described;
+    if (Result described = describe_tensors(without_external, {*entry.function, entry.program, e});
+        !described)
+      return described;
+    if (Result named = artifact::assign_identifiers(e, {}); !named) return named;
+    e.indices = indices_of(options, *entry.function);
+    describe_kernels(entry.program, e);
+    d.entries.push_back(std::move(e));
+  }
+  return {};
+}
+
 int32_t abi_architecture(Arch arch) {
   return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
          : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
@@ -208,18 +269,17 @@ Result check_names(const CompileOptions& options, const Function& main,
   return {};
 }
 
-memory::ArenaOptions arena_options(const CompileOptions& options, const Module& module) {
+memory::ArenaOptions arena_options(const CompileOptions& options, const Function& entry) {
   memory::ArenaOptions plan;
   plan.fixes_interface = options.cpus.size() > 1 || !options.specializations.empty();
-  const Function& main = module.main();
-  for (size_t i = 0; i < main.body().parameters().size(); ++i)
-    if (!main.is_state(i))
+  for (size_t i = 0; i < entry.body().parameters().size(); ++i)
+    if (!entry.is_state(i))
       plan.external_inputs.push_back(
-          contains(options.external, public_name(main.parameter_names, i, "input_")));
-  for (size_t i = 0; i < main.body().results().size(); ++i)
-    if (!main.updates_state(i))
+          contains(options.external, public_name(entry.parameter_names, i, "input_")));
+  for (size_t i = 0; i < entry.body().results().size(); ++i)
+    if (!entry.updates_state(i))
       plan.external_outputs.push_back(
-          contains(options.external, public_name(main.result_names, i, "output_")));
+          contains(options.external, public_name(entry.result_names, i, "output_")));
   return plan;
 }
 
@@ -231,8 +291,9 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.class_name =
       options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
   if (Result valid = artifact::check_class_name(d.class_name); !valid) return valid;
-  if (Result described = describe_dims(c); !described) return described;
-  if (Result described = describe_tensors(options, c); !described) return described;
+  if (Result described = describe_dims(c.program, c.dims, d); !described) return described;
+  if (Result described = describe_tensors(options, {c.module->main(), c.program, d}); !described)
+    return described;
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;
@@ -258,10 +319,8 @@ Result describe(const CompileOptions& options, Compilation& c) {
   auto hash = content_hash(c);
   if (!hash) return hash.error();
   d.content_hash = std::move(*hash);
-  d.indices = !has_computed_indices(c.module->main().body()) ? artifact::Indices::None
-              : options.goals.check_indices                  ? artifact::Indices::Checked
-                                                             : artifact::Indices::Clamped;
-  describe_kernels(c);
+  d.indices = indices_of(options, c.module->main());
+  describe_kernels(c.program, d);
   const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
   for (const kernel::Constant& constant : embedded.constants) {
     const kernel::Buffer& buffer = embedded.buffers[static_cast<size_t>(constant.buffer)];
@@ -273,7 +332,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   }
   std::sort(d.raw_weights.begin(), d.raw_weights.end(),
             [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  return {};
+  return describe_entries(options, c);
 }
 
 codegen::CodegenOptions codegen_options(const CompileOptions& options, const Compilation& c) {
@@ -287,6 +346,13 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   for (const SpecializedProgram& specializations : c.specializations)
     result.specializations.push_back(
         {specializations.variant, &specializations.program, specializations.extents});
+  for (size_t i = 0; i < c.entries.size(); ++i) {
+    const EntryPrograms& entry = c.entries[i];
+    codegen::EntryCode code{artifact::symbol_names(c.description.entries[i]).run, &entry.program, {}};
+    for (const Variant& variant : entry.variants)
+      code.variants.push_back({variant.cpu.target, &variant.program});
+    result.entries.push_back(std::move(code));
+  }
   return result;
 }
 
@@ -295,6 +361,10 @@ void describe_object(Compilation& c) {
   c.description.weights_hash = c.object.weights_hash;
   c.description.object_bytes = c.object.object_bytes;
   c.description.stack_bytes = c.object.stack_bytes;
+  for (artifact::ModelDescription& entry : c.description.entries) {
+    entry.stack_bytes = c.object.stack_bytes;
+    entry.weights_hash = c.object.weights_hash;
+  }
   for (size_t i = 0; i < c.object.specialization_text_bytes.size(); ++i)
     c.description.specializations[i].code_bytes = c.object.specialization_text_bytes[i];
   for (auto& row : c.description.kernels)

@@ -10,7 +10,7 @@ namespace firn::driver {
 // those that do.
 Result check_names(const CompileOptions& options, const Function& main,
                    const std::vector<onnx::VaryingDim>& dims);
-memory::ArenaOptions arena_options(const CompileOptions& options, const Module& module);
+memory::ArenaOptions arena_options(const CompileOptions& options, const Function& entry);
 // Fills compilation.description but for what only the object tells (code bytes, stack).
 Result describe(const CompileOptions& options, Compilation& compilation);
 // Symbols and target for code generation; wants the description.

@@ -16,14 +16,15 @@ std::string public_name(const onnx::VaryingDim& dim) {
 
 } // namespace
 
-Result describe_dims(Compilation& c) {
-  for (const SymbolRef& symbol : c.program.extents) {
+Result describe_dims(const kernel::Program& program, const std::vector<onnx::VaryingDim>& dims,
+                     artifact::ModelDescription& description) {
+  for (const SymbolRef& symbol : program.extents) {
     auto dim =
-        std::find_if(c.dims.begin(), c.dims.end(), [&](const auto& each) { return each.symbol == symbol; });
-    if (dim == c.dims.end())
+        std::find_if(dims.begin(), dims.end(), [&](const auto& each) { return each.symbol == symbol; });
+    if (dim == dims.end())
       return unsupported_error("dim '" + symbol->name + "' varies, but no input decides it");
     bool same = dim->range.multiple == 1;
-    c.description.dims.push_back(
+    description.dims.push_back(
         {same ? symbol
               : std::make_shared<Symbol>(Symbol{public_name(*dim), dim->range.lower, dim->range.upper}),
          dim->name, "", dim->range.multiple, dim->range.values});
@@ -33,11 +34,12 @@ Result describe_dims(Compilation& c) {
 
 // With value = multiple * symbol, c * symbol is c / multiple * value, or c / g * (value / (multiple / g)) for
 // a common divisor g.
-IntExpr public_extent(const IntExpr& extent, const Compilation& c) {
+IntExpr public_extent(const IntExpr& extent, const kernel::Program& program,
+                      const artifact::ModelDescription& description) {
   IntExpr result = extent;
-  for (size_t i = 0; i < c.program.extents.size(); ++i) {
-    const SymbolRef& symbol = c.program.extents[i];
-    const artifact::DimDescription& dim = c.description.dims[i];
+  for (size_t i = 0; i < program.extents.size(); ++i) {
+    const SymbolRef& symbol = program.extents[i];
+    const artifact::DimDescription& dim = description.dims[i];
     if (dim.symbol == symbol) continue;
     IntExpr value = IntExpr::symbol(dim.symbol);
     if (auto factor = result.linear_coefficient(*symbol)) {

@@ -5,9 +5,11 @@
 
 namespace firn::driver {
 
-// Fills description.dims, in the order of the program's extents.
-Result describe_dims(Compilation& c);
+// Fills description.dims, in the order of the program's extents. `dims`: those of all inputs.
+Result describe_dims(const kernel::Program& program, const std::vector<onnx::VaryingDim>& dims,
+                     artifact::ModelDescription& description);
 // An expression over the symbols of the graph, as one over those of description.dims.
-IntExpr public_extent(const IntExpr& extent, const Compilation& c);
+IntExpr public_extent(const IntExpr& extent, const kernel::Program& program,
+                      const artifact::ModelDescription& description);
 
 } // namespace firn::driver

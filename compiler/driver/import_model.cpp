@@ -73,15 +73,13 @@ Result check_inputs(const Function& main) {
   return {};
 }
 
-// The symbols of the inputs, by their names in the text.
-std::vector<onnx::VaryingDim> varying_dims(const Function& main) {
-  std::vector<onnx::VaryingDim> dims;
+// Adds the symbols of an entry function's inputs, by their names in the text.
+void add_varying_dims(const Function& main, std::vector<onnx::VaryingDim>& dims) {
   for (const Instruction* parameter : main.body().parameters())
     for (const Dim& dim : parameter->type().dims)
       for (const SymbolRef& symbol : dim.extent.symbols())
         if (std::none_of(dims.begin(), dims.end(), [&](const auto& each) { return each.symbol == symbol; }))
           dims.push_back({symbol->name, symbol, {symbol->lower, symbol->upper}});
-  return dims;
 }
 
 // Inputs keep their names in the text if it has no list of names.
@@ -99,10 +97,12 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   imported->module = std::move(graph->module);
   Function* main = imported->module->find("main");
   if (!main) return model_error("the graph has no function @main");
-  if (options.emit != Emit::Graph)
-    if (Result fits = check_inputs(*main); !fits) return fits.error();
-  name_inputs(*main);
-  imported->dims = varying_dims(*main);
+  for (Function* entry : imported->module->entries()) {
+    if (options.emit != Emit::Graph)
+      if (Result fits = check_inputs(*entry); !fits) return fits.error();
+    name_inputs(*entry);
+    add_varying_dims(*entry, imported->dims);
+  }
   if (options.weights == Weights::Init)
     for (const auto& function : imported->module->functions()) make_refittable(function->body());
   onnx::ModelFacts& facts = imported->facts;

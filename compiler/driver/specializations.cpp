@@ -56,7 +56,7 @@ Result add_specializations(const CompileOptions& options, Compilation& c, Stages
     if (extents.empty()) continue; // the program depends on none of them
     FixedDims dims(*c.module, *fixed);
     for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {
-      auto plans = plan_for(options, c, cpu, &c.plans[0], nullptr);
+      auto plans = plan_for(options, c, c.module->main(), cpu, &c.plans[0], nullptr);
       if (!plans) return plans.error();
       ProgramSource further = further_source(options, c, cpu);
       ProgramSource source{further.module,   further.entry, *plans,

@@ -15,30 +15,39 @@ Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   return std::vector<NamedTarget>{{target->display_name(), *target}};
 }
 
-Expected<plan::KernelPlans> plan_for(const CompileOptions& options, const Compilation& c, size_t cpu,
-                                     const plan::KernelPlans* packed_as,
+Expected<plan::KernelPlans> plan_for(const CompileOptions& options, const Compilation& c,
+                                     const Function& entry, size_t cpu, const plan::KernelPlans* packed_as,
                                      std::vector<plan::Explanation>* explanations) {
   const plan::ScheduleDatabase* schedules = c.schedules ? &*c.schedules : nullptr;
-  return plan::plan_function(c.module->main(),
-                             {c.cpus[cpu].target, options.goals, schedules, explanations, packed_as});
+  return plan::plan_function(entry, {c.cpus[cpu].target, options.goals, schedules, explanations, packed_as});
 }
 
-Result plan_cpus(const CompileOptions& options, Compilation& c) {
-  c.plans.reserve(c.cpus.size()); // others look at the first ones
+Expected<std::vector<plan::KernelPlans>> plan_cpus(const CompileOptions& options, Compilation& c,
+                                                   const Function& entry) {
+  std::vector<plan::KernelPlans> plans;
+  plans.reserve(c.cpus.size()); // others look at the first ones
+  bool is_main = &entry == &c.module->main();
   for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {
-    auto own =
-        plan_for(options, c, cpu, cpu > 0 ? &c.plans[0] : nullptr, cpu > 0 ? nullptr : &c.explanations);
+    auto own = plan_for(options, c, entry, cpu, cpu > 0 ? &plans[0] : nullptr,
+                        is_main && cpu == 0 ? &c.explanations : nullptr);
     if (!own) return own.error();
-    c.plans.push_back(std::move(*own));
+    plans.push_back(std::move(*own));
   }
-  if (c.cpus.size() > 1) plan::share_cold_kernels(c.module->main(), c.cpus, c.plans, &c.explanations);
-  return {};
+  if (c.cpus.size() > 1) plan::share_cold_kernels(entry, c.cpus, plans, is_main ? &c.explanations : nullptr);
+  return plans;
+}
+
+ProgramSource source_of(const CompileOptions& options, const Compilation& c, const Function& entry,
+                        const std::vector<plan::KernelPlans>& plans, size_t cpu) {
+  lower::LoweringOptions lowering{c.cpus[cpu].target, options.goals, &c.cpus.back().target,
+                                  &c.initial_states};
+  ProgramSource source{*c.module, entry, plans[cpu], lowering, arena_options(options, entry)};
+  if (!c.states.offsets.empty()) source.arena.states = &c.states;
+  return source;
 }
 
 ProgramSource main_source(const CompileOptions& options, const Compilation& c, size_t cpu) {
-  lower::LoweringOptions lowering{c.cpus[cpu].target, options.goals, &c.cpus.back().target,
-                                  &c.initial_states};
-  return {*c.module, c.module->main(), c.plans[cpu], lowering, arena_options(options, *c.module)};
+  return source_of(options, c, c.module->main(), c.plans, cpu);
 }
 
 ProgramSource further_source(const CompileOptions& options, Compilation& c, size_t cpu) {

@@ -9,15 +9,20 @@ namespace firn::driver {
 // The CPUs of a compilation: that of -mcpu, or those of --multiversion, the most able first.
 Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options);
 
-// The plans of @main for each CPU, by which all read the constants in the form that the first wants.
-Result plan_cpus(const CompileOptions& options, Compilation& compilation);
+// The plans of an entry function for each CPU, by which all read the constants in the form that the first
+// wants.
+Expected<std::vector<plan::KernelPlans>> plan_cpus(const CompileOptions& options, Compilation& compilation,
+                                                   const Function& entry);
 
-// The plans of @main as it stands for one CPU; `packed_as`: plans for another, in whose forms constants are
-// read, or null. `explanations` may be null.
+// The plans of an entry function as it stands for one CPU; `packed_as`: plans for another, in whose forms
+// constants are read, or null. `explanations` may be null.
 Expected<plan::KernelPlans> plan_for(const CompileOptions& options, const Compilation& compilation,
-                                     size_t cpu, const plan::KernelPlans* packed_as,
+                                     const Function& entry, size_t cpu, const plan::KernelPlans* packed_as,
                                      std::vector<plan::Explanation>* explanations);
 
+// The source of an entry function's program for a CPU by its plans, with constants of its own.
+ProgramSource source_of(const CompileOptions& options, const Compilation& compilation, const Function& entry,
+                        const std::vector<plan::KernelPlans>& plans, size_t cpu);
 // The source of the first CPU's program of @main, which has the constants of all; and of one more program of
 // @main, which reads them, and has inputs, outputs and states where the first has them.
 ProgramSource main_source(const CompileOptions& options, const Compilation& compilation, size_t cpu);

@@ -5,6 +5,7 @@
 #include "compiler/support/diagnostic.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 namespace firn {
@@ -260,6 +261,21 @@ Function& Module::main() const {
   if (!function && functions_.size() == 1) return *functions_[0];
   FIRN_CHECK(function, "module without @main");
   return *function;
+}
+
+std::vector<Function*> Module::entries() const {
+  std::set<std::string> called;
+  auto visit = [&](auto& self, const Region& region) -> void {
+    for (const auto& instruction : region.instructions()) {
+      if (instruction->is(Opcode::Call)) called.insert(instruction->attributes().text("callee"));
+      for (int i = 0; i < instruction->num_regions(); ++i) self(self, instruction->region(i));
+    }
+  };
+  for (const auto& function : functions_) visit(visit, function->body());
+  std::vector<Function*> entries = {&main()};
+  for (const auto& function : functions_)
+    if (function.get() != entries[0] && !called.count(function->name())) entries.push_back(function.get());
+  return entries;
 }
 
 Function& Module::add_function(std::string name) {

@@ -184,6 +184,8 @@ public:
   const std::vector<std::unique_ptr<Function>>& functions() const { return functions_; }
   Function* find(std::string_view name) const; // "main", "prepare"; null if absent
   Function& main() const;                      // @main, or the only function
+  // The functions that a program can run: @main first, then the others that no call names.
+  std::vector<Function*> entries() const;
   Function& add_function(std::string name);
   // Symbols of dims by name, shared by all functions.
   std::vector<SymbolRef> symbols;

@@ -57,6 +57,10 @@ int fullest_step(const std::vector<Item>& items) {
 
 } // namespace
 
+void StateLayout::add(const std::string& name, int64_t state_bytes) {
+  if (offsets.emplace(name, bytes).second) bytes += align_up(state_bytes);
+}
+
 std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   merge_in_place(program);
   Liveness liveness = compute_liveness(program);
@@ -65,7 +69,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   };
   std::vector<Item> items;
   std::vector<size_t> numbers;
-  int64_t fixed = 0; // bytes of what comes first
+  int64_t fixed = options.states ? options.states->bytes : 0; // bytes of what comes first
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
     buffer.offset = buffer.space == Space::Weights ? buffer.offset : -1;
@@ -79,6 +83,10 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
       life = {0, end};
     else if (buffer.space != Space::Arena || !life.is_used())
       continue;
+    if (options.states && buffer.space == Space::State) {
+      buffer.offset = options.states->offsets.at(buffer.name);
+      continue;
+    }
     if (options.interface_of && is_interface(buffer)) {
       const kernel::Buffer* placed = find_counterpart(*options.interface_of, buffer);
       FIRN_CHECK(placed && placed->offset >= 0 && placed->bytes >= buffer.bytes,

@@ -3,7 +3,19 @@
 
 #include "compiler/kernel/kernel.h"
 
+#include <map>
+#include <string>
+
 namespace firn::memory {
+
+// States of several programs in one arena.
+struct StateLayout {
+  std::map<std::string, int64_t> offsets;
+  int64_t bytes = 0;
+
+  // Adds a state, at the place of one that has the same name.
+  void add(const std::string& name, int64_t state_bytes);
+};
 
 struct ArenaOptions {
   std::vector<bool> external_inputs, external_outputs; // without arena space: the caller binds them
@@ -12,6 +24,9 @@ struct ArenaOptions {
   bool fixes_interface = false;
   // A program planned with fixes_interface: its interface's offsets are used.
   const kernel::Program* interface_of = nullptr;
+  // The offsets of states by name, and the first byte behind all of them: programs of several entry functions
+  // keep the states of all. Null: states lie wherever there is space.
+  const StateLayout* states = nullptr;
 };
 
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live

@@ -34,10 +34,14 @@ bool write_plans(Region& region, const plan::KernelPlans& plans, const PassOptio
 
 bool plan_kernels(Module& module, const PassOptions& options) {
   if (!options.target || !has_main(module)) return false;
-  auto plans = plan::plan_function(module.main(),
-                                   {*options.target, options.goals, options.schedules, options.explanations});
-  // Lowering says what is wrong with a plan that was written by hand.
-  return plans && write_plans(module.main().body(), *plans, options);
+  bool changed = false;
+  for (Function* entry : module.entries()) {
+    auto plans = plan::plan_function(
+        *entry, {*options.target, options.goals, options.schedules, options.explanations});
+    // A plan written by hand that cannot be followed is refused when plans are made for every CPU.
+    if (plans) changed |= write_plans(entry->body(), *plans, options);
+  }
+  return changed;
 }
 
 } // namespace firn

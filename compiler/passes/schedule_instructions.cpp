@@ -193,14 +193,11 @@ std::vector<size_t> greedy_order(const std::vector<Node>& nodes) {
   return order;
 }
 
-} // namespace
-
-bool schedule_instructions(Module& module, const PassOptions& options) {
-  if (!has_main(module)) return false;
-  Region& region = module.main().body();
+bool schedule(Function& function, const PassOptions& options) {
+  Region& region = function.body();
   if (region.instructions().size() > kMaxInstructions) return false;
   std::vector<Node> nodes = build_nodes(region);
-  keep_state_readers_first(module.main(), nodes);
+  keep_state_readers_first(function, nodes);
   std::vector<size_t> given(nodes.size());
   for (size_t i = 0; i < given.size(); ++i) given[i] = i;
   std::vector<size_t> greedy = greedy_order(nodes);
@@ -212,6 +209,15 @@ bool schedule_instructions(Module& module, const PassOptions& options) {
     if (instruction != front) region.move_before(instruction, front);
   }
   return true;
+}
+
+} // namespace
+
+bool schedule_instructions(Module& module, const PassOptions& options) {
+  if (!has_main(module)) return false;
+  bool changed = false;
+  for (Function* entry : module.entries()) changed |= schedule(*entry, options);
+  return changed;
 }
 
 } // namespace firn

@@ -96,6 +96,8 @@ typedef struct firn_rt2_call {
   uint64_t* profile;             // of objects built to be profiled: where the cycle counter goes, before the
                                  // first step and after each
   size_t variant;                // which of the CPUs that the object holds kernels for
+  unsigned char* parameters; // tensors that a run changes and that outlive it, as training does; null: none
+  void* device;              // the handle of an accelerator that the object has code for; null: none
 } firn_rt2_call;
 
 // An object defines, with PREFIX from the class name and HASH of interface and content, hidden:

@@ -107,8 +107,17 @@ protected:
     if (result.status_ == FIRN_STATUS_OK)
       result.status_ = Weights(raw.data(), raw.size()).check(model.raw_bytes).value();
     if (result.status_ == FIRN_STATUS_OK) result.status_ = model.fits(raw.data());
-    const firn_rt2_call call = {
-        sizeof(firn_rt2_call), buffer.data(), raw.data(), nullptr, nullptr, nullptr, nullptr, nullptr, 0};
+    const firn_rt2_call call = {sizeof(firn_rt2_call),
+                                buffer.data(),
+                                raw.data(),
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                0,
+                                nullptr,
+                                nullptr};
     if (result.status_ == FIRN_STATUS_OK) result.status_ = model.function(&call);
     return result;
   }
@@ -350,8 +359,17 @@ struct Instance : RunExtents<dim_count> {
     for (std::size_t i = 0; i < output_count; ++i) {
       if (!outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
     }
-    const firn_rt2_call call = {sizeof(firn_rt2_call), arena,    weights, inputs, outputs,
-                                this->extent_table(),  executor, nullptr, variant};
+    const firn_rt2_call call = {sizeof(firn_rt2_call),
+                                arena,
+                                weights,
+                                inputs,
+                                outputs,
+                                this->extent_table(),
+                                executor,
+                                nullptr,
+                                variant,
+                                nullptr,
+                                nullptr};
     return Status(function(&call));
   }
 
