@@ -48,8 +48,8 @@ Text planned(const Sizes& z, const Others& others, const std::string& mask_code,
 void expect_both(const Sizes& z, const Others& others, const std::string& mask_code,
                  const LoweredOptions& options, bool in_blocks = false) {
   const std::string rest = " block 32 packs_keys packs_values fused_exponents",
-                    matrices = in_blocks ? " tile 9x1 steps 1" + rest : "",
-                    pairs = in_blocks ? " tile 7x2 steps 4" + rest : "";
+                    matrices = in_blocks ? " tile 9x1 unroll 1" + rest : "",
+                    pairs = in_blocks ? " tile 7x2 unroll 4" + rest : "";
   expect_tiles_of(planned(z, others, mask_code, kMatrices + matrices), options);
   expect_pairs_of(planned(z, others, mask_code, kPairs + pairs), options);
 }

@@ -191,7 +191,8 @@ static inline firn_status vision_digits_init(vision_digits* model, void* memory,
 // Computes the outputs: no allocation, lock or system call.
 static inline firn_status vision_digits_run_with(vision_digits* model, const firn_executor* executor) {
   const firn_rt2_call call = {
-      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, 0};
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, 0,
+      NULL, NULL};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   return vision_digits_run_abi2_83677fedc00d(&call);

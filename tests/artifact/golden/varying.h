@@ -301,7 +301,8 @@ static inline firn_status nlp_varying_set_class_(nlp_varying* model, ptrdiff_t v
 // Computes the outputs: no allocation, lock or system call.
 static inline firn_status nlp_varying_run_with(nlp_varying* model, const firn_executor* executor) {
   const firn_rt2_call call = {
-      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, model->extents, executor, NULL, 0};
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, model->extents, executor, NULL, 0,
+      NULL, NULL};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   return nlp_varying_run_abi2_92fae77b1b31(&call);
