@@ -27,8 +27,8 @@ struct SpecializedCode {
   std::vector<std::pair<size_t, int64_t>> extents; // which of the program's, and what they are
 };
 
-// The code of one more entry function, for the first CPU and the others. Its programs have the same constants;
-// their kernels' names are their own.
+// The code of one more entry function, for the first CPU and the others. Its programs read the constants of
+// the first; the names of their kernels are their own.
 struct EntryCode {
   std::string run_symbol;
   const kernel::Program* program;

@@ -6,8 +6,8 @@
 
 namespace firn::driver {
 
-// Adds the programs of options.specializations to the compilation, for each of its CPUs. A usage error names a
-// dim that has no values given, or a value that is none of them.
+// Adds the programs of options.specializations to the compilation, for each of its CPUs. A usage error names
+// a dim that has no values given, or a value that is none of them.
 Result add_specializations(const CompileOptions& options, Compilation& compilation, Stages& stages);
 
 } // namespace firn::driver

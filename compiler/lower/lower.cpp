@@ -1,5 +1,5 @@
-// The walk over an entry function: inputs and outputs get their buffers, values their places, instructions their
-// kernels.
+// The walk over an entry function: inputs and outputs get their buffers, values their places, instructions
+// their kernels.
 #include "compiler/lower/lower.h"
 
 #include "compiler/graph/computed_indices.h"

@@ -62,8 +62,8 @@ TEST_CASE("columns of four bits follow plans written by hand", "[lower][four_bit
                              " tile 6x2 columns outermost optimize_size four_bits widened"}) {
       std::string product = are_bytes(types) ? "dot4 " : "dot2 ";
       INFO(types.lhs << rest);
-      DotCase c = dot_of(types, 13, 61, 37,
-                         "direct mac " + product + types.lhs + " " + types.rhs + " i32" + rest);
+      DotCase c =
+          dot_of(types, 13, 61, 37, "direct mac " + product + types.lhs + " " + types.rhs + " i32" + rest);
       expect_dot(c, {"native", "x86-64-v3", "neoverse-n1"}, 3);
     }
 }

@@ -146,7 +146,8 @@ TEST_CASE("plans written by hand copy the lines of any window", "[lower][long_wi
   };
   CHECK(error({"11", "3", "3", "9"}, "direct tile 1x1 packs_padded_rows").find("no padding cuts the rows") !=
         std::string::npos);
-  CHECK(error(kCases[0], "direct tile 1x1 packs_rows").find("and registers its padded rows") != std::string::npos);
+  CHECK(error(kCases[0], "direct tile 1x1 packs_rows").find("and registers its padded rows") !=
+        std::string::npos);
 }
 
 TEST_CASE("depthwise convolutions and narrow groups with long windows", "[lower][long_windows]") {

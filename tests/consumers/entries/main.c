@@ -54,7 +54,8 @@ static void check_prepared(void) {
   demo_prepared model;
   demo_prepared_project_all all;
   while ((uintptr_t)weights % FIRN_WEIGHT_ALIGNMENT != 0) ++weights;
-  expect(demo_prepared_prepare(weights, DEMO_PREPARED_WEIGHTS_SIZE) == FIRN_STATUS_OK, "weights are prepared");
+  expect(demo_prepared_prepare(weights, DEMO_PREPARED_WEIGHTS_SIZE) == FIRN_STATUS_OK,
+         "weights are prepared");
   expect(demo_prepared_init(&model, memory, sizeof memory, weights) == FIRN_STATUS_OK, "@main is ready");
   expect(demo_prepared_project_all_init(&all, memory, sizeof memory, weights) == FIRN_STATUS_OK,
          "@project_all is ready");

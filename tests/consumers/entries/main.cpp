@@ -1,5 +1,5 @@
-// @main multiplies a row and adds it to the state `total`; @project_all multiplies several rows, adds the total to
-// each, halves it, and counts its own calls. Both run in one arena, so that they have the total in common.
+// @main multiplies a row and adds it to the state `total`; @project_all multiplies several rows, adds the
+// total to each, halves it, and counts its own calls. Both run in one arena and have the total in common.
 #include "prepared.h"
 #include "several.h"
 #include "two.h"
@@ -54,7 +54,8 @@ template <class Main, class All> void check(const typename Main::Weights& weight
     for (int row = 0; row < run; ++row) wanted[row] = projected(rows + row * kInner, 0) + total;
     expect(static_cast<bool>(all.run()), "@project_all runs");
     for (int row = 0; row < run; ++row)
-      expect(is_near(all.projected().data()[row * kColumns + 7], wanted[row]), "@project_all sees the total of @main");
+      expect(is_near(all.projected().data()[row * kColumns + 7], wanted[row]),
+             "@project_all sees the total of @main");
     expect(all.count().data()[0] == static_cast<float>(run), "@project_all keeps a count of its own");
     total /= 2;
     expect(is_near(model.total().data()[3], total), "@main sees the total that @project_all halved");
