@@ -1,6 +1,6 @@
-// What the artifact writers know of a compiled model: plain facts that the driver gathers from the importer,
-// the memory plan and code generation. Nothing here refers to an IR, so that headers and manifests can be
-// tested without one.
+// The plain facts that the artifact writers know about a compiled model. The driver gathers them from the
+// importer, the memory plan and code generation. Nothing here refers to an IR, so that headers and manifests
+// can be tested without one.
 #pragma once
 
 #include "compiler/graph/dtype.h"
@@ -26,15 +26,15 @@ struct CountedDim {
 // those of the values that may be set.
 struct DimDescription {
   SymbolRef symbol;
-  std::string name;             // as in the model, any bytes
+  std::string name;             // the model's own name, any bytes
   std::string identifier;       // set by assign_identifiers()
-  int64_t multiple = 1;         // of which every value is one; run() is given the value over this
+  int64_t multiple = 1;         // every value is a multiple of it; run() is given the value over it
   std::vector<int64_t> allowed; // ascending; empty: every multiple within the bounds
   bool allows(int64_t value) const;
 };
 
 struct TensorDescription {
-  std::string name;       // as in the model, any bytes
+  std::string name;       // the model's own name, any bytes
   std::string identifier; // set by assign_identifiers()
   DType dtype = DType::F32;
   std::vector<IntExpr> dims;
@@ -52,7 +52,7 @@ struct TensorDescription {
 struct KernelDescription {
   std::string name;
   int64_t calls = 0; // per run
-  int64_t flops = 0; // of all calls
+  int64_t flops = 0; // operations of all calls
   int64_t bytes = 0; // read and written by all calls
   int64_t code_bytes = 0;
 };
@@ -65,16 +65,16 @@ struct Contributor {
 
 // One of several CPUs that an object has code for.
 struct CpuDescription {
-  std::string name;               // as it was asked for
-  uint64_t required_features = 0; // as of ModelDescription
-  int64_t own_weight_bytes = 0;   // of weights that lie in a form for this CPU beside those for others
+  std::string name;               // the name that it was asked for by
+  uint64_t required_features = 0; // numbered as ModelDescription::required_features
+  int64_t own_weight_bytes = 0;   // bytes of weights in a form that only this CPU reads
 };
 
 // Values of dims that vary for which an object has code of its own.
 struct SpecializationDescription {
   std::string name;             // "batch=1,seq=128", of several CPUs with the one that it is for
-  int64_t code_bytes = 0;       // of kernels that other values do not have
-  int64_t own_weight_bytes = 0; // of weights that lie in a form for these values beside those for others
+  int64_t code_bytes = 0;       // bytes of kernels that other values do not have
+  int64_t own_weight_bytes = 0; // bytes of weights in a form that only these values read
 };
 
 // Indices that are known only at run time: those out of range are clamped, or end the run with a status.
@@ -82,19 +82,18 @@ enum class Indices : uint8_t { None, Clamped, Checked };
 
 // A tensor of the weights that a program prepares.
 struct RawWeights {
-  std::string name; // of the model's tensor
+  std::string name; // name of the model's tensor
   std::string type; // "f32[64,3,7,7]", signs of integers aside
   int64_t offset = 0, bytes = 0;
   bool may_change = false; // prepare() takes other values; if not, the code depends on these
 };
 
 struct ModelDescription {
-  std::string model_name;  // of the graph, or the file's stem
-  std::string source_file; // as given; only its last component is printed
+  std::string model_name;  // the graph's name, or the file's stem
+  std::string source_file; // the path as it was given; only its last component is printed
   std::string source_sha256;
-  std::string
-      content_hash;       // of all that the object is made from: model, external data, flags, planned program
-  std::string class_name; // "vision::Digits"
+  std::string content_hash; // hash of what the object is made from: model, external data, flags, program
+  std::string class_name;   // "vision::Digits"
   // Further entry functions of the object, each with a class of its own over the same weights and arena.
   std::vector<ModelDescription> entries;
   // The description of such a function: its name in the module, and the class and the symbol that own the
@@ -106,25 +105,26 @@ struct ModelDescription {
   Indices indices = Indices::None;
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
   int64_t weight_bytes = 0; // packed, as run() reads them
-  // Of what the object embeds, where that has to be prepared first; nothing: the packed weights themselves.
+  // Bytes of the raw weights that the object embeds; nothing: it embeds the packed weights themselves.
   std::optional<int64_t> raw_weight_bytes;
   bool raw_in_place = false; // the raw weights are what run() reads: there is nothing to prepare
   int64_t embedded_weight_bytes() const { return raw_weight_bytes.value_or(weight_bytes); }
-  // Of the memory that weights are prepared in.
+  // Bytes of the memory that weights are prepared in.
   int64_t prepared_weight_bytes() const {
     return raw_weight_bytes && !raw_in_place ? std::max(prepared_bytes, weight_bytes) : 0;
   }
-  int64_t prepared_bytes = 0;           // packed weights, and what is computed on the way to them
-  std::vector<RawWeights> raw_weights;  // what the object embeds in their place, by offset
-  std::optional<uint64_t> weights_hash; // of what the object embeds; nothing: it is not written yet
-  int64_t code_bytes = 0;               // machine code and its own constants
+  int64_t prepared_bytes = 0;          // packed weights, and what is computed on the way to them
+  std::vector<RawWeights> raw_weights; // tensors that the object embeds in their place, by offset
+  std::optional<uint64_t>
+      weights_hash;       // hash of the embedded weights; nothing: the object is not written yet
+  int64_t code_bytes = 0; // machine code and its own constants
   int64_t object_bytes = 0;
   int64_t stack_bytes = 0;
   int64_t parameters = 0;
   int64_t flops = 0;
-  int64_t node_count = 0; // of the source model
+  int64_t node_count = 0; // nodes of the source model
 
-  int threads = 1; // of an executor that run() makes use of at most
+  int threads = 1; // the most threads of an executor that run() uses
   std::string firn_version;
   std::string triple, cpu;
   int32_t architecture = 0;       // FIRN_ARCH_ of include/firn/abi.h
@@ -133,7 +133,7 @@ struct ModelDescription {
       cpus;                   // the most able first, as firn_rt2_call::variant numbers them; empty: one CPU
   int64_t shared_kernels = 0; // that all of these run in the code for the last, since they take little time
   std::vector<SpecializationDescription> specializations;
-  std::vector<std::string> flags; // those that shape the code, in a fixed order
+  std::vector<std::string> flags; // flags that shape the code, in a fixed order
 
   std::vector<KernelDescription> kernels;
   std::vector<Contributor> weights,

@@ -16,7 +16,8 @@ namespace firn::codegen {
 // Code for one more CPU in the same object.
 struct VariantCode {
   TargetInfo target;
-  const kernel::Program* program; // of the same constants, inputs and outputs; its kernels' names are its own
+  const kernel::Program*
+      program; // reads the same constants, inputs and outputs; its kernels have names of their own
 };
 
 // Code for runs with certain extents, in the place of that of one CPU for all. Its program has the same
@@ -60,7 +61,9 @@ struct CodegenOptions {
 
   std::vector<EntryCode> entries = {};
 
-  bool has_choice() const { return !variants.empty() || !specializations.empty(); } // of programs at run time
+  bool has_choice() const {
+    return !variants.empty() || !specializations.empty();
+  } // whether programs are chosen among at run time
 
   const TargetInfo& target_of(size_t variant) const {
     return variant == 0 ? target : variants[variant - 1].target;
@@ -82,13 +85,13 @@ struct ObjectFacts {
   int64_t text_bytes = 0;   // machine code
   int64_t rodata_bytes = 0; // constants of the code itself, weights excluded
   int64_t object_bytes = 0;
-  uint64_t weights_hash = 0;                                      // of the constants that the object holds
-  int64_t stack_bytes = 0;                                        // deepest frame of entry plus kernel
+  uint64_t weights_hash = 0; // hash of the constants that the object holds
+  int64_t stack_bytes = 0;   // deepest frame of entry plus kernel
   std::vector<std::pair<std::string, int64_t>> kernel_text_bytes; // by kernel name
   std::vector<int64_t>
-      specialization_text_bytes;              // of kernels that each of CodegenOptions::hot shares with none
+      specialization_text_bytes; // kernels that each of CodegenOptions::specializations shares with none
   std::vector<std::string> undefined_symbols; // sorted
-  std::vector<std::string> custom_symbols;    // of these the program's functions
+  std::vector<std::string> custom_symbols;    // the program's own functions among these
 };
 
 // Writes the object to `path` as one of `outputs`; in ELF the constants are streamed one at a time into a
@@ -97,7 +100,7 @@ struct ObjectFacts {
 // writable data or unwind tables, and when LLVM fails; nothing is written then.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   OutputSet& outputs, const std::string& path);
-// The same for an object by itself.
+// Writes an object by itself.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   const std::string& path);
 

@@ -122,7 +122,7 @@ private:
     for (const SpecializedCode& code : options_.specializations)
       specializations.push_back(
           emit_entry(*code.program, "firn.run.hot." + std::to_string(specializations.size()), code.variant));
-    // Of the least able CPU, whose code finds the weights for all.
+    // The code of the baseline CPU finds the weights for all.
     ModuleContext context = this->context(options_.variants.size());
     emit_choice(context, options_, options_.run_symbol, entries, specializations);
     if (embed_weights) emit_weights(context, program, options_, *embed_weights);

@@ -230,7 +230,7 @@ private:
     return given.emit(kernel.parallel_count);
   }
 
-  // What follows runs if there are any iterations; returns the block behind it.
+  // Lets the code that follows run if there are any iterations; returns the block behind it.
   llvm::BasicBlock* begin_unless_empty(llvm::Value* count) {
     llvm::BasicBlock *some = new_block("some"), *after = new_block("after");
     ir_.CreateCondBr(ir_.CreateICmpSGT(count, extents_.constant(0)), some, after);

@@ -36,7 +36,7 @@ protected:
     return ir_.CreateLoad(type, ir_.CreateConstGEP1_32(pointer(), call, static_cast<unsigned>(field)));
   }
   llvm::Value* load_pointer(llvm::Value* call, Field field) { return load(pointer(), call, field); }
-  // Of the call's extents.
+  // Loads one of the call's extents.
   llvm::Value* load_extent(llvm::Value* table, size_t number) {
     return ir_.CreateLoad(context_.index_type(),
                           ir_.CreateConstGEP1_64(context_.index_type(), table, number));

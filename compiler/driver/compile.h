@@ -19,7 +19,7 @@
 
 namespace firn::driver {
 
-// What is written; each but Object stops after its stage.
+// The kind of output; every kind but Object stops the compilation after its stage.
 enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manifest };
 
 // Whether the object holds constants as the kernels read them, or the model's own, from which the program
@@ -52,7 +52,7 @@ struct CompileOptions {
   std::string weights_out; // side file of --emit=graph
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
-  std::vector<std::string> flags;                         // as given, for the manifest
+  std::vector<std::string> flags;                         // the flags as they were given, for the manifest
   std::function<void(const std::string& phase)> progress; // called when a phase begins
   // Called when all files are complete and none is in its place yet: after a failure none will be.
   std::function<Result(const Compilation&)> announce;
@@ -62,14 +62,14 @@ struct CompileOptions {
 struct Phase {
   std::string name;
   double seconds = 0;
-  int64_t peak_bytes = 0; // of the process, when the phase ended
+  int64_t peak_bytes = 0; // peak of the process when the phase ended
 };
 
 // The code for one more CPU than the compilation's target.
 struct Variant {
   NamedTarget cpu;
   kernel::Program program;
-  int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
+  int64_t own_weight_bytes = 0; // bytes of constants that lie in a form of its own
 };
 
 // The code for runs in which dims that vary have certain values.
@@ -78,7 +78,7 @@ struct SpecializedProgram {
   size_t variant = 0;                              // the CPU, as of Compilation::run_variant
   std::vector<std::pair<size_t, int64_t>> extents; // numbers of Program::extents, and what they are
   kernel::Program program;
-  int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
+  int64_t own_weight_bytes = 0; // bytes of constants that lie in a form of its own
 };
 
 // The programs of one more function of the module than @main, over the same weights.
@@ -89,34 +89,34 @@ struct EntryPrograms {
   std::vector<Variant> variants;        // for the others
 };
 
-// What a compilation found and made. Later members are empty when --emit stopped before them.
+// Everything that a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
   std::vector<NamedTarget> cpus;                   // the most able first
-  std::optional<plan::ScheduleDatabase> schedules; // of --schedule-db
-  std::vector<plan::KernelPlans> plans;            // of @main, by CPU
+  std::optional<plan::ScheduleDatabase> schedules; // the database of --schedule-db
+  std::vector<plan::KernelPlans> plans;            // plans of @main, by CPU
   onnx::ModelFacts facts;
   std::unique_ptr<Module> module;                   // after the passes
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
-  std::vector<onnx::VaryingDim> dims;               // of parameters of @main
+  std::vector<onnx::VaryingDim> dims;               // dims that vary among the parameters of @main
   kernel::Program program;                          // planned; has the constants of all CPUs
-  std::vector<int> peak_buffers;                    // of `program`: alive when its arena is fullest
+  std::vector<int> peak_buffers;          // buffers of `program` that are alive when its arena is fullest
   std::unique_ptr<Module> prepare_module; // @prepare, which makes the constants of `program`, if it is wanted
   std::optional<kernel::Program>
-      prepare; // the same lowered, of Weights::Init; none: there is nothing to make
+      prepare; // @prepare lowered, for Weights::Init; none: there is nothing to make
   artifact::ModelDescription description;
-  TargetInfo target;                               // of several CPUs the most able
-  std::string cpu_name;                            // of that one, as it was asked for
+  TargetInfo target;                               // the most able of several CPUs
+  std::string cpu_name;                            // its name, as it was asked for
   std::vector<Variant> variants;                   // the others, the least able last
   std::vector<SpecializedProgram> specializations; // in the order of preference
   std::vector<EntryPrograms> entries;              // the functions beside @main, in the module's order
-  memory::StateLayout states;                      // of all entry functions, if there are several
-  std::vector<std::string> link;                   // as of the options
+  memory::StateLayout states;                      // places of states, if there are several entry functions
+  std::vector<std::string> link;                   // CompileOptions::link
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {
     return variant == 0 ? program : variants[variant - 1].program;
   }
-  // What a run with these extents takes.
+  // The program that a run with these extents takes.
   const kernel::Program& program_at(size_t variant, const std::vector<size_t>& extents) const;
   const TargetInfo& target_of(size_t variant) const {
     return variant == 0 ? target : variants[variant - 1].cpu.target;
@@ -126,7 +126,8 @@ struct Compilation {
   }
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;
-  std::vector<plan::Explanation> explanations; // of kernels, in the order of the program
+  std::vector<plan::Explanation>
+      explanations; // reasons for the plans of kernels, in the order of the program
   std::vector<Phase> phases;
   std::vector<std::string> files; // written, in order
   double seconds = 0;

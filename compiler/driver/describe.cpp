@@ -121,8 +121,8 @@ void describe_kernels(const kernel::Program& program, artifact::ModelDescription
   }
 }
 
-// Of everything that decides what the object computes. Constants are made from the model, its external data
-// and the flags; the planned program shows what schedules and bound dims did.
+// The hash of everything that decides what the object computes. Constants are made from the model, its
+// external data and the flags; the planned program shows what schedules and bound dims did.
 Expected<std::string> content_hash(const Compilation& c) {
   const artifact::ModelDescription& d = c.description;
   std::string text = "firn " + d.firn_version + "\nmodel " + c.facts.sha256 + "\n";
@@ -158,8 +158,8 @@ artifact::Contributor contributor(const kernel::Buffer& buffer) {
   return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
 }
 
-// What a CPU must have for the code of the variant. Of tiles that is so only where a kernel has some: systems
-// may keep them from a process.
+// The features that a CPU must have for the code of the variant. Those of tiles count only if a kernel uses
+// tiles, as systems may keep them from a process.
 uint64_t features_for(const Compilation& c, size_t variant) {
   const TargetInfo& target = c.target_of(variant);
   const auto& kernels = c.program_of(variant).kernels;
@@ -171,7 +171,7 @@ uint64_t features_for(const Compilation& c, size_t variant) {
   return features;
 }
 
-// Of an object for several.
+// Describes the CPUs of an object for several.
 void describe_cpus(Compilation& c) {
   artifact::ModelDescription& d = c.description;
   if (c.variants.empty()) return;

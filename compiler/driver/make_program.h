@@ -23,7 +23,7 @@ struct ProgramSource {
   // Called before constants have their places, to change what the program reads and writes; may be empty.
   std::function<void(kernel::Program&)> bind = {};
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
-  std::string suffix = {}; // of the names of its kernels, which differ among the programs of an object
+  std::string suffix = {}; // ends the names of its kernels, which differ among the programs of an object
 };
 
 struct MadeProgram {

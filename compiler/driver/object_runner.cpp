@@ -217,7 +217,7 @@ Result ObjectRunner::load() {
   for (const Command& command : *commands)
     if (run_program(command, log) != 0)
       return usage_error("linking the object with '" + command[0] + "' failed: " + read_log(log));
-  // As a constructor does, which is not linked here.
+  // Does what a constructor does, which is not linked here.
   const artifact::ModelDescription& d = c.description;
   uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;
   if (firn_status status = firn_rt2_check_cpu(d.architecture, features); status != FIRN_STATUS_OK)

@@ -72,21 +72,21 @@ private:
   void prepare(const unsigned char* raw);
   void bind_tensors();
   Compilation* compilation_ = nullptr;
-  void* library_ = nullptr; // of a twin null: the other closes it
+  void* library_ = nullptr; // null in a twin: the other one closes it
   int (*function_)(const void*) = nullptr;
   std::unique_ptr<RunnerMemory> heap_;
   RunnerMemory* memory_ = nullptr;
   std::byte* arena_ = nullptr;
   const unsigned char* weights_ = nullptr;
-  std::byte* prepared_ = nullptr; // where weights_ are, if they are not the object's own
+  std::byte* prepared_ = nullptr; // memory of weights_, if they are not the object's own
   std::vector<Slot> parameters_, results_;
   std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;
-  ActualDims dims_; // of the last run()
+  ActualDims dims_; // counters of the last run()
   std::unique_ptr<ThreadPool> pool_;
   firn_executor pool_executor_ = {};
   const firn_executor* executor_ = nullptr;
-  std::vector<uint64_t> stamps_; // of profiled code, else empty
+  std::vector<uint64_t> stamps_; // steps of profiled code, else empty
 };
 
 // Runs a program without a shell, its output to `log`, its temporary files beside that; its exit code, 128

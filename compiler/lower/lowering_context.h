@@ -16,7 +16,7 @@
 
 namespace firn::lower {
 
-// Where a value lies: a stretch of a buffer, as long as the value's type as laid out.
+// The place of a value: a stretch of a buffer, as long as the value's type as laid out.
 struct BufferSlice {
   int buffer = -1;
   int64_t byte_offset = 0;
@@ -74,7 +74,7 @@ public:
   int add_constant(const LiteralRef& literal, Packing packing, std::string name);
   // The room for strings that a run makes (firn_rt2_text_room), of options().goals.text_bytes.
   BufferSlice string_arena();
-  // What runs before the program's first step.
+  // The steps that run before the program's first one.
   Steps take_prologue() { return std::move(prologue_); }
   // The run's status word.
   BufferSlice status_place();
@@ -172,7 +172,7 @@ public:
   void set_flops(int64_t flops) { kernel_->flops = flops; }
   // Adds kernel and call to the context.
   void finish();
-  // The same for a kernel that gives its second parameter the bytes of its first and does no more.
+  // Adds a kernel that gives its second parameter the bytes of its first and does no more.
   void finish_copy();
 
 private:

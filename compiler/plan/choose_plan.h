@@ -9,7 +9,7 @@ namespace firn::plan {
 // together. Nothing if it is no kernel, or if there is none for it.
 std::optional<KernelPlan> choose_plan(const Instruction& instruction, const ContractionContext& context);
 
-// The same where ContractionContext::packed_as says how constants are packed: its algorithm, with tiles of
+// Chooses a plan if ContractionContext::packed_as says how constants are packed: its algorithm, with tiles of
 // this CPU's own.
 std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
                                              const ContractionContext& context);

@@ -19,10 +19,10 @@ namespace firn::plan {
 
 constexpr int64_t kRowUnroll = 2; // RowsPlan
 
-// Where sums live while a reduction runs.
+// The memory that accumulators live in while a reduction runs.
 enum class AccumulatorSpace : uint8_t {
-  Registers,     // of vectors
-  TileRegisters, // of tile matrices
+  Registers,     // vector registers
+  TileRegisters, // registers of tile matrices
   Scratch,
 };
 
@@ -48,11 +48,11 @@ struct ContractionPlan {
   AccumulatorSpace accumulators =
       AccumulatorSpace::Registers; // tile registers of tile matrices; no kernel is made for others
   Tiling tiling;
-  bool swap_operands = false; // of a dot: the lhs is the vector operand
-  bool unpacked = false;      // of a dot: columns are read where they lie
+  bool swap_operands = false; // the lhs of a dot is the vector operand
+  bool unpacked = false;      // columns of a dot are read where they lie
   bool four_bits = false;     // constant columns of small bytes lie in four bits
   bool widened = false;       // narrow columns become what products take once for all rows, by group
-  FeatureMapCopy feature_map_copy = FeatureMapCopy::None; // of a convolution
+  FeatureMapCopy feature_map_copy = FeatureMapCopy::None; // the copy that a convolution makes of its input
   bool rolled_epilogue = false;      // a copy of the epilogue per accumulator would be too much code
   bool bias_in_accumulators = false; // sums start from a bias per channel
 };
@@ -63,12 +63,12 @@ struct ContractionPlan {
 //                       [separate_transform]
 //                       [rolled_epilogue]]
 struct WinogradPlan {
-  int outputs_high = 0, outputs_wide = 0; // of one transform
-  TileShape tile{0};                      // of the products; no rows: the cost model's
+  int outputs_high = 0, outputs_wide = 0; // outputs of one transform
+  TileShape tile{0};                      // tile of the products; no rows: the cost model chooses
   int64_t batch = 0;                      // tiles of the image per batch
   bool separate_transform =
       false; // inputs are transformed by a kernel of their own; of products, threads share filters
-  bool rolled_epilogue = false; // as of ContractionPlan
+  bool rolled_epilogue = false; // see ContractionPlan
 };
 
 // How the walk over windows of blocked channels is cut: a tile is a run of `pixels` positions of the result
@@ -89,8 +89,8 @@ struct DepthwisePlan {
   // That of f32, to which narrower factors are widened, or one of several steps: as many lines of a window.
   MacInstruction mac;
   WindowTiling tiling;
-  bool taps_in_registers = false; // those of a block of channels, for all its tiles; needs unrolled code
-  bool rolled_epilogue = false;   // as of ContractionPlan
+  bool taps_in_registers = false; // taps of a block of channels stay for all its tiles; needs unrolled code
+  bool rolled_epilogue = false;   // see ContractionPlan
   bool bias_in_accumulators = false;
 };
 
@@ -109,7 +109,7 @@ struct PoolingPlan {
   WindowTiling tiling;
 };
 
-// The same where the elements of a line lie side by side: the lines of a window are reduced to one first,
+// Pooling where the elements of a row lie side by side: the rows of a window are reduced to one first,
 // which stays in the nearest cache, then lanes along it.
 //
 //   row_pooling [lanes N]
@@ -124,12 +124,12 @@ struct RowPoolingPlan {
 //
 // Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
-  // Of both dots: that of f32, or one of bf16, whose tile is of a block of rows (bf16_attention.h).
+  // Both dots multiply in f32, or in bf16 by tiles that take a block of rows (bf16_attention.h).
   MacInstruction mac;
-  int rows = 0, vectors = 0; // of a register tile; no rows: the cost model's
-  int unroll = 1;            // of a product per iteration
+  int rows = 0, vectors = 0; // rows and vectors of a register tile; no rows: the cost model chooses
+  int unroll = 1;            // steps of k per iteration
   int64_t block = 0;         // keys whose scores are there at a time
-  int64_t accumulators = 4;  // of a row's maximum and sum of weights
+  int64_t accumulators = 4;  // accumulators for a row's maximum and sum of weights
   bool packs_keys = false;   // copies them into lanes first
   bool packs_values = false;
   bool skips_hidden = false; // keys that a constant mask hides from all rows of a tile are not multiplied
@@ -159,7 +159,7 @@ struct RecurrentPlan {
 //
 //   relayout [squares N]
 struct RelayoutPlan {
-  int64_t lanes = 0; // of a vector, and so of a square; 0: the cost model's
+  int64_t lanes = 0; // elements of a vector, and of a side of a square; 0: the cost model chooses
 };
 
 // Loops over elements whose code is the graph's own, and reductions within that code. As text:
@@ -168,8 +168,8 @@ struct RelayoutPlan {
 //
 // What the text leaves out has the values below.
 struct ElementCode {
-  int64_t lanes = 0;                // of a vector; 0: the cost model's
-  int64_t unroll = 4;               // of short bodies per iteration of the innermost loop; fewer of long ones
+  int64_t lanes = 0;                // elements of a vector; 0: the cost model chooses
+  int64_t unroll = 4;               // short bodies per iteration of the innermost loop; long bodies get fewer
   int64_t accumulators = 4;         // at most, of a long reduction whose elements are quick to compute
   int64_t partitions = 24;          // into which loops are cut at most where padding makes elements differ
   int64_t max_unrolled_window = 16; // elements of a window up to which its loops are unrolled
@@ -194,7 +194,7 @@ struct RowsPlan {
   ElementCode code = {.unroll = kRowUnroll};
   bool stores_exponentials =
       false; // the exponentials that are summed stand where the result will, computed once
-  // Of softmax whose terms are kept: exponentials are as exact as weights beside a whole one need, and the
+  // For softmax whose exponentials are stored: they are as exact as weights beside a whole one need, and the
   // result is a product with the inverse of their sum.
   bool fast_exp = false;
   bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
@@ -236,7 +236,7 @@ struct TopKPlan {
 //
 //   trees [tile ROWSxTREES block ROWS]
 struct TreesPlan {
-  int64_t rows = 0, trees = 1; // of a tile; no rows: the cost model's
+  int64_t rows = 0, trees = 1; // rows and trees of a tile; no rows: the cost model chooses
   int64_t block = 1;
 };
 
@@ -250,7 +250,7 @@ struct FixedPlan {
     ScatterND,
     NonZero,
     Sort,         // a stable merge sort of each line
-    Text,         // what looks at the bytes of strings: a call of the runtime
+    Text,         // a call of the runtime that looks at the bytes of strings
     Custom,       // a call of the program's function
     Pack,         // a constant of @prepare (graph/packing.h)
     PackElements, // elements below a byte, several in each
@@ -290,7 +290,7 @@ public:
     return plan && plan->algorithm == algorithm;
   }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
-  // Of an object for several CPUs: a plan for the least able of them, whose code for it all of them have.
+  // Sets a plan for the baseline of several CPUs, whose code all of them run for it.
   void set_for_baseline(const Instruction& instruction, KernelPlan plan) {
     set(instruction, std::move(plan));
     for_baseline_.insert(&instruction);

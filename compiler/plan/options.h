@@ -1,4 +1,4 @@
-// What planning is told besides the graph.
+// The inputs of planning besides the graph.
 #pragma once
 
 #include "compiler/support/goals.h"

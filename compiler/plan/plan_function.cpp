@@ -28,7 +28,7 @@ Diagnostic refused(const Instruction& instruction, const KernelPlan& plan, const
   return model_error(place_of(instruction) + ", '" + to_string(plan) + "', cannot be followed: " + why);
 }
 
-// What part of a convolution's taps reaches its image anywhere: a small one lies beside the outer taps.
+// The part of a convolution's taps that reaches its image anywhere: a small one lies beside the outer taps.
 double part_of_taps(const ComputedConvolution& computed, Size size) {
   const std::vector<WindowDim>& window = computed.convolution->attributes().window().dims;
   double part = 1;
@@ -115,7 +115,7 @@ private:
     return {};
   }
 
-  // Of an instruction whose constants are packed for another CPU: by the same algorithm.
+  // Plans an instruction whose constants are packed for another CPU, by the same algorithm.
   Result plan_packed(const Instruction& instruction, const Instruction* chain, ContractionContext context) {
     context.packed_as = options_.packed_as->find(instruction);
     Explanation explanation;
@@ -335,7 +335,7 @@ private:
   std::set<const Instruction*> taken_;                   // dots whose rows a norm takes
   std::vector<WinogradCandidate> candidates_;            // in the order of the program
   std::vector<const Instruction*> candidate_instructions_;
-  double network_cycles_ = 0; // of one run, all convolutions direct
+  double network_cycles_ = 0; // cycles of one run if all convolutions are direct
   std::map<const Instruction*, Explanation> explanations_;
   std::vector<const Instruction*> explained_; // in the order of the program
 };

@@ -17,8 +17,8 @@
 
 namespace firn::plan {
 
-// What identifies the kernel of an instruction in a database: CPU, operation, types, attributes; of fusions
-// around a dot or convolution, those of that one.
+// The signature that identifies the kernel of an instruction in a database: CPU, operation, types, attributes.
+// A fusion around a dot or convolution has the signature of that one.
 std::string kernel_signature(const Instruction& instruction, const TargetInfo& target);
 
 class ScheduleDatabase {
@@ -55,7 +55,7 @@ struct Explanation {
   std::string code_of;     // the CPU whose code several have; empty: each has its own
   bool overruled = false;  // by the database
   std::string refused;     // why the database's plan is not possible here; empty: there is none, or it is
-  int64_t added_bytes = 0; // of filters transformed for Winograd's algorithm, beside the model's own
+  int64_t added_bytes = 0; // bytes of filters transformed for Winograd's algorithm, beside the model's own
   bool left_out = false;   // Winograd's algorithm is faster, but not worth the bytes of its filters
   std::vector<Candidate> candidates; // whose cycles were counted, the chosen one included
 };

@@ -1,5 +1,5 @@
-// What the user wants of the code, from -O to --threads: made once from the command line or by a program, and
-// passed by reference to passes, planning, lowering, kernel passes and code generation.
+// The properties that the user wants of the code, from -O to --threads. They are set once, from the command
+// line or by a program, and passed by reference to passes, planning, lowering, kernel passes and codegen.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace firn::test {
 
 struct GateNetwork {
   std::string name;
-  std::function<std::unique_ptr<Module>()> module; // as a frontend makes it, before all passes
+  std::function<std::unique_ptr<Module>()> module; // the module as a frontend makes it, before all passes
   firn::WeightType weight_type = firn::WeightType::AsGiven;
 };
 
