@@ -3,6 +3,7 @@
 #include "compiler/driver/bench.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/machine_probe.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
@@ -283,7 +284,7 @@ Expected<std::string> time_program(const BenchOptions& options, const std::uniqu
 
 } // namespace
 
-std::optional<std::string> bench(const BenchOptions& options, DiagnosticList& diagnostics) {
+static std::optional<std::string> time_model(const BenchOptions& options, DiagnosticList& diagnostics) {
   if (Result runs = check_runs_here(options.compile); !runs)
     return diagnostics.add(runs.error()), std::nullopt;
   auto c = compile_in_memory(options.compile, diagnostics);
@@ -291,6 +292,11 @@ std::optional<std::string> bench(const BenchOptions& options, DiagnosticList& di
   auto text = time_program(options, c);
   if (!text) return diagnostics.add(text.error()), std::nullopt;
   return *text;
+}
+
+std::optional<std::string> bench(const BenchOptions& options, DiagnosticList& diagnostics) {
+  return guarded(options.compile.model, diagnostics, std::nullopt,
+                 [&] { return time_model(options, diagnostics); });
 }
 
 } // namespace firn::driver

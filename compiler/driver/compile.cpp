@@ -3,6 +3,7 @@
 
 #include "compiler/driver/describe.h"
 #include "compiler/driver/entries.h"
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/make_program.h"
 #include "compiler/driver/prepare_weights.h"
@@ -124,6 +125,24 @@ bool travel(Flow flow) {
   return true;
 }
 
+// Runs the body on a compilation that has come to the end of the road. Null with the reasons in `diagnostics`
+// when one of them failed; a failed check names the stage.
+template <class Body>
+std::unique_ptr<Compilation> run_stages(const CompileOptions& options, DiagnosticList& diagnostics,
+                                        Body body) {
+  auto compilation = std::make_unique<Compilation>();
+  Stages stages(options, *compilation);
+  return guarded(options.model, diagnostics, nullptr, [&]() -> std::unique_ptr<Compilation> {
+    try {
+      if (!travel({options, *compilation, stages, diagnostics}) || !body(*compilation, stages))
+        return nullptr;
+      return std::move(compilation);
+    } catch (const InternalFailure& failure) {
+      throw InternalFailure("in stage '" + stages.running() + "', " + failure.message());
+    }
+  });
+}
+
 } // namespace
 
 const kernel::Program& Compilation::program_at(size_t variant, const std::vector<size_t>& extents) const {
@@ -137,32 +156,28 @@ const kernel::Program& Compilation::program_at(size_t variant, const std::vector
 }
 
 std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, DiagnosticList& diagnostics) {
-  auto compilation = std::make_unique<Compilation>();
-  Stages stages(options, *compilation);
-  if (!travel({options, *compilation, stages, diagnostics})) return nullptr;
-  stages.end();
-  auto variant = variant_to_run(options);
-  if (!variant) return diagnostics.add(variant.error()), nullptr;
-  compilation->run_variant = *variant;
-  compilation->link = options.link;
-  return compilation;
+  return run_stages(options, diagnostics, [&](Compilation& compilation, Stages& stages) {
+    stages.end();
+    auto variant = variant_to_run(options);
+    if (!variant) return diagnostics.add(variant.error()), false;
+    compilation.run_variant = *variant;
+    compilation.link = options.link;
+    return true;
+  });
 }
 
 std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticList& diagnostics) {
-  auto compilation = std::make_unique<Compilation>();
-  Stages stages(options, *compilation);
-  if (!travel({options, *compilation, stages, diagnostics})) return nullptr;
-  stages.begin("generate code");
-  CompileOptions writing = options;
-  writing.announce = [&](const Compilation& complete) -> Result {
-    stages.end();
-    return options.announce ? options.announce(complete) : Result();
-  };
-  if (Result written = write_outputs(writing, *compilation); !written) {
-    diagnostics.add(written.error());
-    return nullptr;
-  }
-  return compilation;
+  return run_stages(options, diagnostics, [&](Compilation& compilation, Stages& stages) {
+    stages.begin("generate code");
+    CompileOptions writing = options;
+    writing.announce = [&](const Compilation& complete) -> Result {
+      stages.end();
+      return options.announce ? options.announce(complete) : Result();
+    };
+    Result written = write_outputs(writing, compilation);
+    if (!written) diagnostics.add(written.error());
+    return static_cast<bool>(written);
+  });
 }
 
 } // namespace firn::driver

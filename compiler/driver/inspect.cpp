@@ -2,6 +2,7 @@
 #include "compiler/driver/inspect.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/driver/guarded.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/support/diagnostic_text.h"
@@ -149,7 +150,7 @@ Verdict judge(const CompileOptions& options, onnx::ModelFacts& facts, Diagnostic
 
 } // namespace
 
-std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
+static std::string inspect_model(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.model, options.import);
   if (!facts) return diagnostics.add(facts.error()), "";
   Verdict verdict = judge(options, *facts, diagnostics);
@@ -214,6 +215,11 @@ std::string list_operators(const std::string& filter, bool json) {
   }
   if (first) return "";
   return json ? text + "\n]\n" : text;
+}
+
+std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
+  return guarded(options.model, diagnostics, std::string(),
+                 [&] { return inspect_model(options, json, diagnostics); });
 }
 
 } // namespace firn::driver

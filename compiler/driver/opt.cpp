@@ -1,6 +1,7 @@
 // Text in, passes, text out: how single passes are run, tested and bisected.
 #include "compiler/driver/opt.h"
 
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/read_graph.h"
 #include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/passes/pass.h"
@@ -62,10 +63,14 @@ Expected<std::string> opt_kernels(const OptOptions& options, const std::string& 
 
 } // namespace
 
-Expected<std::string> opt(const OptOptions& options) {
+static Expected<std::string> run_listed(const OptOptions& options) {
   auto text = read_text(options.input);
   if (!text) return text.error();
   return is_kernel_text(options.input, *text) ? opt_kernels(options, *text) : opt_graph(options, *text);
+}
+
+Expected<std::string> opt(const OptOptions& options) {
+  return guarded(options.input, [&] { return run_listed(options); });
 }
 
 } // namespace firn::driver

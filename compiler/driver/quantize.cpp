@@ -4,6 +4,7 @@
 #include "compiler/artifact/depfile.h"
 #include "compiler/driver/calibration_data.h"
 #include "compiler/driver/compiled_model.h"
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/quantize/quantize.h"
 #include "compiler/support/mapped_file.h"
@@ -106,7 +107,8 @@ std::string machine_name(const CompileOptions& options) {
 
 } // namespace
 
-std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics) {
+static std::optional<QuantizedModel> quantize_checked(const QuantizeOptions& options,
+                                                      DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), std::nullopt; };
   const std::string& model = options.compile.model;
   auto facts = onnx::inspect_onnx(model);
@@ -159,6 +161,11 @@ std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, Dia
   if (!report->is_faster()) quantised.warnings.push_back(quantize::not_faster_text(*report));
   if (report->misses_budget()) quantised.warnings.push_back(quantize::missed_budget_text(*report));
   return quantised;
+}
+
+std::optional<QuantizedModel> quantize_model(const QuantizeOptions& options, DiagnosticList& diagnostics) {
+  return guarded(options.compile.model, diagnostics, std::nullopt,
+                 [&] { return quantize_checked(options, diagnostics); });
 }
 
 } // namespace firn::driver

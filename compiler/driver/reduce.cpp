@@ -3,6 +3,7 @@
 // still fails as it did on the whole.
 #include "compiler/driver/reduce.h"
 
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/frontend/onnx/import/model_part.h"
 #include "compiler/support/mapped_file.h"
@@ -186,12 +187,11 @@ private:
   }
 
   void progress(const std::string& note) const {
-    if (options_.quiet) return;
-    std::fprintf(stderr, "%s, %s: the check fails%s (%s so far)\n",
-                 counted(part_.nodes.size(), "node").c_str(),
-                 counted(whole_.outputs(part_).size(), "output").c_str(),
-                 note.empty() ? "" : (" with " + note).c_str(),
-                 counted(static_cast<size_t>(check_.count()), "check").c_str());
+    if (!options_.progress) return;
+    options_.progress(counted(part_.nodes.size(), "node") + ", " +
+                      counted(whole_.outputs(part_).size(), "output") + ": the check fails" +
+                      (note.empty() ? "" : " with " + note) + " (" +
+                      counted(static_cast<size_t>(check_.count()), "check") + " so far)");
   }
 
   const ReduceOptions& options_;
@@ -213,7 +213,7 @@ std::string default_output(const std::string& model) {
 
 } // namespace
 
-Result reduce(const ReduceOptions& options) {
+static Result reduce_model(const ReduceOptions& options) {
   if (options.check.find("{}") == std::string::npos)
     return usage_error("--check wants a command with {} in the place of the model, found '" + options.check +
                        "'");
@@ -241,6 +241,10 @@ Result reduce(const ReduceOptions& options) {
   if (Result written = outputs.write(output, reduction.model()); !written) return written;
   if (Result printed = print(text); !printed) return printed;
   return outputs.commit();
+}
+
+Result reduce(const ReduceOptions& options) {
+  return guarded(options.model, [&] { return reduce_model(options); });
 }
 
 } // namespace firn::driver

@@ -3,6 +3,7 @@
 
 #include "compiler/support/diagnostic.h"
 
+#include <functional>
 #include <string>
 
 namespace firn::driver {
@@ -13,12 +14,11 @@ struct ReduceOptions {
   std::string message;       // text that the check prints when it fails; empty: anything
   std::string output;        // empty: MODEL.reduced.onnx
   int timeout_seconds = 300; // per check; one that takes longer fails by that
-  bool quiet = false;        // no progress
+  std::function<void(const std::string& line)> progress; // called with each smaller part; may be empty
 };
 
 // Writes the smallest part of the model that was found on which the check ends as it does on the whole, with
-// the same exit code other than 0. Progress goes to standard error; standard output says what is written,
-// before it is.
+// the same exit code other than 0. Standard output says what is written, before it is.
 Result reduce(const ReduceOptions& options);
 
 } // namespace firn::driver

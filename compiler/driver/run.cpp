@@ -3,6 +3,7 @@
 
 #include "compiler/artifact/manifest.h"
 #include "compiler/driver/given_inputs.h"
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/frontend/onnx/import/stored_tensors.h"
@@ -144,8 +145,8 @@ Result show_outputs(const RunOptions& options, const Outputs& outputs) {
     if (Result written = files.write(path, *bytes); !written) return written;
     text += path + "\n";
   }
-  if (options.engine == Engine::Object)
-    std::fprintf(stderr, "ran code for %s\n", cpu_note(options.compile).c_str());
+  if (options.engine == Engine::Object && options.note)
+    options.note("ran code for " + cpu_note(options.compile));
   if (Result printed = print(text); !printed) return printed;
   return files.commit();
 }
@@ -161,7 +162,7 @@ Expected<LiteralRef> read_tensor(const std::string& path, const std::string& typ
   return tensor->literal;
 }
 
-bool run(const RunOptions& options, DiagnosticList& diagnostics) {
+static bool run_model(const RunOptions& options, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.compile.model);
   if (!facts) return diagnostics.add(facts.error()), false;
   if (options.engine == Engine::Object)
@@ -182,6 +183,10 @@ bool run(const RunOptions& options, DiagnosticList& diagnostics) {
   if (!outputs) return false;
   Result shown = show_outputs(options, *outputs);
   return shown || (diagnostics.add(shown.error()), false);
+}
+
+bool run(const RunOptions& options, DiagnosticList& diagnostics) {
+  return guarded(options.compile.model, diagnostics, false, [&] { return run_model(options, diagnostics); });
 }
 
 } // namespace firn::driver

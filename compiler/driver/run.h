@@ -3,6 +3,8 @@
 
 #include "compiler/driver/verify.h"
 
+#include <functional>
+
 namespace firn::driver {
 
 struct RunOptions {
@@ -10,6 +12,8 @@ struct RunOptions {
   Engine engine = Engine::Object;
   std::vector<std::pair<std::string, std::string>> inputs; // name and file (.npy or .pb)
   std::string output_dir;                                  // outputs as NAME.npy; empty: printed
+  std::function<void(const std::string& line)>
+      note; // called with what a person may want to know; may be empty
 };
 
 // Prints each output's type and first values, or the files that are then written. False, with the reasons in

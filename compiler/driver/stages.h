@@ -19,6 +19,7 @@ public:
   // Ends the running stage and begins the next.
   void begin(std::string name);
   void end();
+  const std::string& running() const { return running_; }
 
   // Runs passes and writes the text after each that changed something into the folder of --dump-passes.
   Result run(Module& module, const std::string& passes, const PassOptions& options);

@@ -4,6 +4,7 @@
 
 #include "compiler/artifact/manifest.h"
 #include "compiler/driver/against.h"
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/standard_output.h"
@@ -73,7 +74,14 @@ Child start_child(const VerifyOptions& options, const std::string& folder) {
     ::pthread_sigmask(SIG_SETMASK, &held.before(), nullptr);
     if (scratch) ::setenv("TMPDIR", scratch->path().c_str(), /*overwrite=*/1);
     ::close(ends[0]);
-    CaseResult result = options.against_own ? state_case(options, folder) : verify_case(options, folder);
+    CaseResult result;
+    try {
+      result = options.against_own ? state_case(options, folder) : verify_case(options, folder);
+    } catch (const InternalFailure& failure) { // nothing of the parent's may run here
+      std::fprintf(stderr, "firn: internal error: %s: %s\n", folder.c_str(), failure.message().c_str());
+      std::fflush(stderr);
+      ::_exit(static_cast<int>(Fault::Internal));
+    }
     std::ostringstream line;
     line << static_cast<int>(result.verdict) << " " << result.is_random << " " << number_text(result.error)
          << " " << result.stated.size() << " " << result.stated << result.message.substr(0, 60000);
@@ -270,7 +278,7 @@ Result use_list(const VerifyOptions& options, Totals& totals) {
 
 } // namespace
 
-Expected<int> verify(const VerifyOptions& options) {
+static Expected<int> verify_cases(const VerifyOptions& options) {
   std::vector<std::string> cases;
   for (const std::string& folder : options.folders) {
     if (fs::is_directory(folder))
@@ -309,6 +317,10 @@ Expected<int> verify(const VerifyOptions& options) {
   if (!printed) return printed.error();
   bool differs = !totals.not_listed.empty() || !totals.not_refused.empty();
   return totals.count[Verdict::Wrong] > 0 || differs ? 1 : 0;
+}
+
+Expected<int> verify(const VerifyOptions& options) {
+  return guarded("firn verify", [&] { return verify_cases(options); });
 }
 
 } // namespace firn::driver

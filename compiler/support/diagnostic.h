@@ -90,12 +90,19 @@ private:
   size_t count_ = 0;
 };
 
+// What a failed FIRN_CHECK throws. Entry points of the driver turn it into a diagnostic (driver/guarded.h), so
+// that a fault of the compiler does not end the process that it runs in.
+class InternalFailure {
+public:
+  explicit InternalFailure(std::string message) : message_(std::move(message)) {}
+  const std::string& message() const { return message_; }
+
+private:
+  std::string message_;
+};
+
 [[noreturn]] inline void internal_failure(const char* file, int line, const std::string& text) {
-  std::fprintf(stderr,
-               "firn: internal error at %s:%d: %s\nPlease report this with the model that caused it.\n", file,
-               line, text.c_str());
-  std::fflush(stderr);
-  std::_Exit(static_cast<int>(Fault::Internal));
+  throw InternalFailure("at " + std::string(file) + ":" + std::to_string(line) + ": " + text);
 }
 
 } // namespace firn

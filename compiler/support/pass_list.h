@@ -69,7 +69,12 @@ Result run_listed_pass(Unit& unit, const PassLevel<Unit, Options>& level, const 
                        const Options& options, PassListRun<Unit, Options>& run) {
   std::string before = run.check_reports ? level.print(unit) : std::string();
   auto start = std::chrono::steady_clock::now();
-  bool changed = pass.run(unit, options);
+  bool changed = false;
+  try {
+    changed = pass.run(unit, options);
+  } catch (const InternalFailure& failure) {
+    throw InternalFailure(std::string("in pass ") + pass.name + ", " + failure.message());
+  }
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   run.timings.push_back({pass.name, elapsed.count(), changed});
   if (run.check_reports && !changed && level.print(unit) != before)

@@ -171,7 +171,11 @@ int parse_and_run(int argc, char** argv) {
     }
     return report(refused(*app, error));
   }
-  return action();
+  try {
+    return action();
+  } catch (const InternalFailure& failure) {
+    return report(internal_error(failure.message() + "\nPlease report this with what was compiled."));
+  }
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "compiler/driver/reduce.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
@@ -23,13 +24,16 @@ void add_reduce_command(CLI::App& app, Action& action) {
   verb->add_option("--timeout", options->timeout_seconds,
                    "seconds per check, one that takes longer is ended and fails by that; default 300")
       ->check(whole_between(1, 1'000'000));
-  verb->add_flag("-q,--quiet", options->quiet, "no progress");
+  auto quiet = std::make_shared<bool>(false);
+  verb->add_flag("-q,--quiet", *quiet, "no progress");
   verb->footer(
       "Values that lie between nodes kept and nodes left out become inputs and outputs, constants become\n"
       "inputs where the failure does not need them. Nodes in bodies of loops and branches stay.\n"
       "Examples:\n  firn reduce model.onnx --check 'firn compile {} -o /tmp/out' --message 'internal'\n"
       "  firn reduce model.onnx --check 'python compare.py {}'");
-  verb->callback([options, &action] {
+  verb->callback([options, quiet, &action] {
+    if (!*quiet)
+      options->progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
     action = [options] {
       Result done = driver::reduce(*options);
       return done ? 0 : report(done.error(), options->model);

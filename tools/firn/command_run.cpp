@@ -40,6 +40,7 @@ int run(RunCommand& command) {
     command.options.inputs.push_back({word.substr(0, at), word.substr(at + 1)});
   }
   command.options.compile = command.flags.options;
+  command.options.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   DiagnosticList diagnostics;
   bool done = driver::run(command.options, diagnostics);
   return done ? 0 : report(diagnostics, command.options.compile.model);
