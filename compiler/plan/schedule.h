@@ -17,8 +17,8 @@
 
 namespace firn::plan {
 
-// The signature that identifies the kernel of an instruction in a database: CPU, operation, types, attributes.
-// A fusion around a dot or convolution has the signature of that one.
+// The signature that identifies the kernel of an instruction in a database: CPU, operation, types and
+// attributes. A fusion around a dot or convolution has the signature of that one.
 std::string kernel_signature(const Instruction& instruction, const TargetInfo& target);
 
 class ScheduleDatabase {

@@ -90,8 +90,8 @@ private:
   size_t count_ = 0;
 };
 
-// What a failed FIRN_CHECK throws. Entry points of the driver turn it into a diagnostic (driver/guarded.h), so
-// that a fault of the compiler does not end the process that it runs in.
+// The exception of a failed FIRN_CHECK. Entry points of the driver turn it into a diagnostic
+// (driver/guarded.h), so that a fault of the compiler does not end the process that it runs in.
 class InternalFailure {
 public:
   explicit InternalFailure(std::string message) : message_(std::move(message)) {}

@@ -95,7 +95,8 @@ TEST_CASE("a failed check in a pass names the pass") {
       [](const Unit&) { return std::string(); }};
   Unit unit;
   PassListRun<Unit, UnitOptions> run;
-  Result result = driver::guarded("some.onnx", [&] { return run_pass_list(unit, level, "break-something", run); });
+  Result result =
+      driver::guarded("some.onnx", [&] { return run_pass_list(unit, level, "break-something", run); });
   REQUIRE(!result);
   CHECK(result.error().fault == Fault::Internal);
   CHECK(result.error().message.find("some.onnx: in pass break-something, ") == 0);
