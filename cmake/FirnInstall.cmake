@@ -44,6 +44,7 @@ install(DIRECTORY models DESTINATION ${doc_dir})
 foreach(folder IN ITEMS cmake include/firn runtime tools)
   install(FILES ${folder}/README.md DESTINATION ${doc_dir}/${folder} OPTIONAL)
 endforeach()
+install(FILES tools/internals.md DESTINATION ${doc_dir}/tools OPTIONAL)
 
 configure_package_config_file(cmake/FirnConfig.cmake.in ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   INSTALL_DESTINATION ${package_dir}

@@ -13,8 +13,8 @@ firn_say "configuring build/release"
 cmake --preset release -DFIRN_BUILD_TESTS=ON ${FIRN_TEST_DATA:+-DFIRN_TEST_DATA="$FIRN_TEST_DATA"} > build-configure.log 2>&1 ||
   { cat build-configure.log >&2; firn_fail "configuring failed"; }
 rm -f build-configure.log
-firn_say "building (some minutes the first time)"
+firn_say "building (the first time about half an hour on 2 cores)"
 cmake --build build/release -j "$(nproc)" || firn_fail "the build failed"
-firn_say "testing"
+firn_say "testing (about half an hour on 2 cores)"
 ctest --test-dir build/release -LE long --no-tests=error --output-on-failure -j "$(nproc)" --timeout 1800 || firn_fail "some tests failed"
 firn_say "all tests passed"

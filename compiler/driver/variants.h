@@ -1,5 +1,8 @@
 // Code for several CPUs in one object: one graph in the layouts of the most able CPU, and for each of the
 // others a program of its own over the same weights, inputs, outputs and states.
+//
+// Weights are packed for the vectors of the most able CPU. On the others a vector of columns takes several
+// registers, and a tile may take a part of a panel.
 #pragma once
 
 #include "compiler/driver/make_program.h"

@@ -1,4 +1,7 @@
 // How the attention kernel walks its operands: tiles of rows, blocks of keys, and operands packed into lanes.
+//
+// Heads are read where they lie. Keys are read in place as well if query rows are few; else one kernel packs
+// them for all rows.
 #pragma once
 
 #include "compiler/graph/attention.h"

@@ -11,6 +11,9 @@
 //
 // A size is taken only if its rounding error on random data, with these filters, is at most 4 times that of
 // the direct sum.
+//
+// Floats are never computed so with --math=strict. No convolution is with -Os or --no-winograd, unless a plan
+// is given for it. Bytes have no rounding error, and their filters add no bytes.
 #pragma once
 
 #include "compiler/plan/schedule.h"

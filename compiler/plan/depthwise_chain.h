@@ -1,4 +1,7 @@
 // Chains [convolution ->] depthwise convolution [-> convolution] within one fusion, as one kernel.
+//
+// If tile matrices multiply the convolutions around the depthwise one, all tile registers of the chain have
+// one shape, so that they are configured once.
 #pragma once
 
 #include "compiler/plan/contraction_plan.h"

@@ -1,5 +1,8 @@
 // The product of a contraction: the types it multiplies and sums in, and how many steps of the reduction it
 // takes at once.
+//
+// Sums of integers are exact whichever product is taken. Activations of 16 bits are multiplied as i16 beside
+// weights of bytes.
 #pragma once
 
 #include "compiler/graph/module.h"

@@ -1,5 +1,9 @@
 // How the kernel of a recurrent layer is divided: into sweeps over the hidden units, blocks of units, and
 // rows of the batch.
+//
+// The gates of a unit are interleaved in the weights (gate_panels.h). Steps read the weights forth and back
+// in turn, so that each step finds the end of the one before in the nearest cache. Threads share the batch,
+// or the units of every step (RecurrentPlan::cooperative).
 #pragma once
 
 #include "compiler/graph/recurrent_cells.h"

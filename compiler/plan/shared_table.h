@@ -1,5 +1,8 @@
 // Tables whose rows are both looked up and multiplied by, such as the tokens of a language model: they are
 // held once, in the panels that tiles read (columns_of_panel), or once for each use.
+//
+// One copy is held if reading its rows out of the panels takes little time beside all products with weights
+// of the function, and always for size.
 #pragma once
 
 #include "compiler/graph/module.h"

@@ -1,6 +1,9 @@
 // Contractions by tile matrices: a register tile is a block of 16 x 16 sums at most, in tile registers, which
 // hold its operands as well. All tile registers of a kernel have one shape: rows and steps are divided so
 // that no rest needs another.
+//
+// The outermost loop of the reduction is taken in blocks whose columns stay in the first cache level. Where
+// the image has no rows for tiles, a copy of it does (FeatureMapCopy).
 #pragma once
 
 #include "compiler/plan/tiling.h"

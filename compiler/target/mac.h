@@ -1,6 +1,10 @@
 // Products (multiply-accumulate): each multiplies operands of a contraction and adds to a sum, several
 // neighbouring steps of the reduction at a time if operands are narrow. MacFacts says what one costs on a
 // CPU.
+//
+// The instructions: VNNI, AVX512-BF16 and AMX of x86, the dot products and bf16 products of ARM, SMLAD of
+// Cortex-M, and 16-bit pairs elsewhere. pmaddubsw multiplies bytes only if constant weights prove that no sum
+// of a pair saturates (MacKind::Dot4Narrow).
 #pragma once
 
 #include "compiler/target/target_info.h"

@@ -88,7 +88,7 @@ def check_blocks(root, tested):
 def main():
     root, tested = sys.argv[1], set(sys.argv[2:])
     problems = [*check_blocks(root, tested), *check_order(root), *check_tables(root), *check_opsets(root)]
-    for page in pages.PAGES:
+    for page in [*pages.PAGES, *pages.OTHER_PAGES]:
         problems += check_links(root, page)
     print("\n".join(problems) or f"{len(pages.PAGES)} pages, {len(tested)} examples")
     sys.exit(1 if problems else 0)

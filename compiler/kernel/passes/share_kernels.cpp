@@ -7,6 +7,9 @@
 // would gain less stay on the caller's thread, and so do those with phases whose threads would wait for each
 // other for as long. Runs before memory is planned, for each task has scratch of
 // its own.
+//
+// Results have the same bits however many threads there are: a task computes whole items, each as one thread
+// would.
 #include "compiler/kernel/passes/cycle_count.h"
 #include "compiler/kernel/passes/pass.h"
 

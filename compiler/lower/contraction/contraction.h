@@ -5,6 +5,10 @@
 // A tile of `rows` x `vectors` accumulators lives in registers as loop-carried values; per reduction step the
 // tile loads `vectors` vectors and `rows` scalars. Rows and columns are tiled exactly: there is no generic
 // remainder path.
+//
+// Constant columns are packed when the model is compiled, in the order in which tiles read them
+// (packed_operand.h). While one group of columns is multiplied, the next is prefetched (group_requests.h); if
+// rows vary, by as many tiles as a run has.
 #pragma once
 
 #include "compiler/kernel/builder.h"

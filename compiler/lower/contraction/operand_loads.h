@@ -1,5 +1,7 @@
 // Operands of a contraction's products as registers: single factors in the type of their sums, or a lane's k
 // group as a word of 32 bits, the first step's factor lowest.
+//
+// Integers of four bits become floats by a look-up in a register that holds all 16 values.
 #pragma once
 
 #include "compiler/lower/contraction/packed_operand.h"

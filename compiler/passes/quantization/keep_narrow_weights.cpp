@@ -7,10 +7,10 @@
 //   %w = reshape (multiply (convert %i), broadcast(%s))      %i : i8[3072,24,32], %s : f32[3072,24]
 //   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
-// Where the model lets rows be rounded to bytes ({factors = i8}), each block of a row by its own largest, or
-// has them dequantised from bytes, and the CPU gains by such products, bytes are multiplied; the composite
-// has their scales and starts as well. What zero points leave (block_weights.h) is the same for all steps of
-// a block, and multiplies their sum:
+// Where the model lets rows be rounded to bytes ({factors = i8}, from accuracy_level 4 of MatMulNBits), each
+// block of a row by its own largest, or has them dequantised from bytes, and the CPU gains by such products,
+// bytes are multiplied; the composite has their scales and starts as well. What zero points leave
+// (block_weights.h) is the same for all steps of a block, and multiplies their sum:
 //
 //   %d = add (composite %x, %i, %s), (dot (reduce add %x by blocks), shifts times %s)
 //
