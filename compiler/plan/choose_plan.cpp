@@ -11,6 +11,7 @@
 #include "compiler/plan/relayout.h"
 #include "compiler/plan/resample.h"
 #include "compiler/plan/trees.h"
+#include "compiler/plan/varying_dims.h"
 #include "compiler/plan/windows.h"
 #include "compiler/plan/winograd.h"
 
@@ -90,6 +91,19 @@ std::string complete(KernelPlan& plan, const Instruction& instruction, const Con
   return std::visit(Completion{instruction, context}, plan);
 }
 
+Expected<KernelPlan> complete(const PlanRequest& request, const Instruction& instruction,
+                              const ContractionContext& context) {
+  ContractionContext with_given = context;
+  with_given.given = &request.given;
+  KernelPlan plan = request.plan;
+  // Dims that vary have algorithms of their own.
+  std::string wrong = has_static_types(instruction) ? complete(plan, instruction, with_given)
+                                                    : complete_varying(plan, instruction, with_given);
+  if (wrong.empty()) wrong = check_given(request, plan);
+  if (!wrong.empty()) return model_error(wrong);
+  return plan;
+}
+
 std::optional<KernelPlan> choose_plan(const Instruction& instruction, const ContractionContext& context) {
   const PlanOptions& options = context.options;
   if (auto plan = plan_depthwise(instruction, options)) return *plan;
@@ -131,7 +145,6 @@ std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
   if (const auto* contraction = std::get_if<ContractionPlan>(context.packed_as)) {
     ContractionPlan tiles;
     tiles.algorithm = contraction->algorithm;
-    tiles.tiling.tile.rows = 0;
     plan = tiles;
   }
   if (plan && complete(*plan, instruction, context).empty()) return plan;

@@ -14,7 +14,11 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
 std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
                                              const ContractionContext& context);
 
-// Completes a plan of any family. Says why the plan cannot be followed; empty: it can.
+// The plan that a request is of the instruction: what it gives, and in its holes what the cost model says.
+// The error says why it cannot be followed.
+Expected<KernelPlan> complete(const PlanRequest& request, const Instruction& instruction,
+                              const ContractionContext& context);
+// Completes a plan of any family in place. Says why the plan cannot be followed; empty: it can.
 std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context);
 
 // The one kernel that an opcode has, where there are no others to choose from.

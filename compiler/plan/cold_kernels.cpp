@@ -131,7 +131,7 @@ void share_cold_kernels(const Function& function, std::span<const NamedTarget> c
     if (!explanations) continue;
     for (Explanation& explanation : *explanations)
       if (explanation.instruction == instruction) {
-        explanation.chosen = plan;
+        explanation.plan_of_code = plan;
         explanation.code_of = cpus.back().name;
       }
   }

@@ -46,24 +46,40 @@ bool shares_scalars(const ConvolutionGeometry& g) {
          k_extent / w.dilation < kFewSteps;
 }
 
-// The tiling of a completed plan: the plan's own numbers, and those that follow from them.
-void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetInfo& target,
+// The tiling of a completed plan: the plan's own numbers, and those that follow from them, unless
+// the plan says these too.
+void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const ContractionContext& context,
                 bool chooses) {
+  const TargetInfo& target = context.options.target;
   if (chooses) {
     plan.tiling = choose_tiling(shape, target);
     return;
   }
   ContractionShape given = shape;
   given.optimize_size = plan.tiling.optimize_size;
-  Tiling tiling = choose_tiling(given, target, &plan.tiling.tile);
-  tiling.columns_outermost = plan.tiling.columns_outermost;
-  tiling.accumulator_tiles = plan.tiling.accumulator_tiles;
-  tiling.k_blocks = plan.tiling.k_blocks;
-  tiling.interleaves_epilogue = plan.tiling.interleaves_epilogue;
-  tiling.split_k = plan.tiling.split_k;
-  tiling.row_block = plan.tiling.row_block;
-  tiling.split_m = plan.tiling.split_m;
-  plan.tiling = tiling;
+  Tiling derived = choose_tiling(given, target, &plan.tiling.tile);
+  Tiling& tiling = plan.tiling;
+  tiling.tile = derived.tile;
+  tiling.cycles = derived.cycles;
+  if (!context.decides("unroll")) tiling.unroll = derived.unroll;
+  if (!context.decides("rolled_runs")) tiling.rolls_runs = derived.rolls_runs;
+  if (!context.decides("rolled_long_runs")) tiling.rolls_long_runs = derived.rolls_long_runs;
+  if (!context.decides("rolled_k")) tiling.rolls_k = derived.rolls_k;
+  if (!context.decides("rest_splits")) tiling.rest_splits = derived.rest_splits;
+  if (!context.decides("rest_rows")) tiling.rest_rows = derived.rest_rows;
+}
+
+// What tiles of the rows that whole tiles leave may be.
+std::string check_rest(const Tiling& tiling, const ContractionShape& shape) {
+  const TileShape& tile = tiling.tile;
+  if (tiling.rest_rows > tile.rows) return "whole tiles leave fewer rows than they have";
+  if (tiling.rest_splits.empty()) return "";
+  if (tiling.rest_splits.size() != static_cast<size_t>(tile.rows))
+    return "whole tiles leave 0 to " + std::to_string(tile.rows - 1) + " rows: rest_splits has " +
+           std::to_string(tile.rows) + " numbers";
+  if (shape.mac.kind == MacKind::TileMatrix || tile.column_streams > 1 || tile.k_interleave > 1)
+    return "partial sums of the rows that are left are of vectors, in one stream, k not interleaved";
+  return "";
 }
 
 std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
@@ -74,6 +90,7 @@ std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
   if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
     return "columns are outermost where batches or groups have their own";
   if (std::string wrong = check_column_streams(tiling, shape); !wrong.empty()) return wrong;
+  if (std::string wrong = check_rest(tiling, shape); !wrong.empty()) return wrong;
   return check_accumulator_tiles(tiling, shape);
 }
 
@@ -91,7 +108,7 @@ public:
       plan.bias_in_accumulators =
           plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
     }
-    bool chooses_mac = plan.mac == MacInstruction{};
+    bool chooses_mac = plan.mac == MacInstruction{} && !context_.is_given("mac");
     if (chooses_mac) {
       auto mac = choose_mac(*root_.op, target_, context_.options.goals.strict_math());
       if (!mac) return "register tiles do not sum such products";
@@ -178,6 +195,7 @@ private:
   }
 
   void set_epilogue_unroll(Tiling& tiling) const {
+    if (context_.decides("epilogue_unroll")) return;
     const Type& result = instruction_.type();
     bool are_bytes = result.is_tensor() && bit_width(result.dtype) == 8;
     tiling.epilogue_unroll = are_bytes && !tiling.optimize_size ? target_.narrowed_together : 1;
@@ -223,7 +241,7 @@ private:
     if (chooses && vector_constant) take_form(g->shape);
     if (chooses) take_panels(*g);
     prefer_matrices(plan, *g);
-    set_tiling(plan, g->shape, target_, chooses);
+    set_tiling(plan, g->shape, context_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
     if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
@@ -243,8 +261,13 @@ private:
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_split_m(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
-    set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
-    plan.tiling.looks_up_words = looks_up;
+    if (!context_.decides("prefetch_vectors"))
+      set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
+    if (plan.tiling.streams_vectors && plan.unpacked)
+      return "only packed columns are asked for ahead of time";
+    if (!context_.decides("lookup_words")) plan.tiling.looks_up_words = looks_up;
+    if (plan.tiling.looks_up_words && !looks_up) return "there are no words of integers that a table has";
+    if (plan.tiling.streams_scalars) return "a dot's rows are not asked for ahead of time";
     return check_blocks(plan.tiling, *g);
   }
 
@@ -365,6 +388,19 @@ private:
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
   }
 
+  // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
+  std::string set_streams(Tiling& tiling, const ConvolutionGeometry& g) const {
+    if (!context_.decides("prefetch_vectors"))
+      tiling.streams_vectors =
+          g.shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_rows;
+    if (!context_.decides("prefetch_scalars"))
+      tiling.streams_scalars =
+          g.in_block > 0 && g.shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
+    if (tiling.streams_vectors && context_.by_rows) return "members of a chain ask for no filters";
+    if (tiling.streams_scalars && g.in_block == 0) return "channels lie in no blocks that are asked for";
+    return tiling.looks_up_words ? "there are no words of integers that a table has" : "";
+  }
+
   // A table of all values that a step of a word may have takes a shift and a look-up for each step, in place
   // of two shifts and a conversion.
   bool looks_up_words(const DotGeometry& g) const {
@@ -415,17 +451,12 @@ private:
     std::string lacks = is_copied ? lacks_for_copy(*g, plan.feature_map_copy) : lacks_for_matrices(*g);
     if ((is_matrix || is_copied) && !lacks.empty()) return lacks;
     *g = g->over(plan.feature_map_copy);
-    set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
-    plan.tiling.rolls_k |= shares_scalars(*g);
+    set_tiling(plan, g->shape, context_, chooses && plan.tiling.tile.rows == 0);
+    if (!context_.decides("rolled_k")) plan.tiling.rolls_k |= shares_scalars(*g);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
     if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
-    // Filters pass once per run: those of later groups come from memory or a far cache unless they are
-    // requested early.
-    plan.tiling.streams_vectors =
-        g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_rows;
-    plan.tiling.streams_scalars =
-        g->in_block > 0 && g->shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
+    if (std::string wrong = set_streams(plan.tiling, *g); !wrong.empty()) return wrong;
     if (plan.tiling.split_k > 1 || plan.tiling.row_block > 0)
       return "only dots split k and have blocks of rows";
     if (plan.swap_operands || plan.unpacked || plan.tiling.tile.whole_panels)
@@ -443,7 +474,10 @@ private:
     auto g = PlanarGeometry::of(*root_.op, instruction_.type(), target_);
     if (!g || context_.by_rows)
       return "planes want a convolution of f32 over plain rows without stride, groups and dilated inputs";
-    set_tiling(plan, g->shape, target_, chooses);
+    set_tiling(plan, g->shape, context_, chooses);
+    const Tiling& tiling = plan.tiling;
+    if (tiling.streams_vectors || tiling.streams_scalars || tiling.looks_up_words)
+      return "planes ask for nothing ahead of time";
     if (plan.tiling.split_k > 1 || plan.tiling.row_block > 0 || plan.tiling.split_m > 1 ||
         plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.tiling.tile.whole_panels ||
         plan.swap_operands || plan.unpacked || plan.four_bits || plan.widened || plan.rolled_epilogue ||
@@ -490,7 +524,6 @@ std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root) return std::nullopt;
   ContractionPlan plan;
-  plan.tiling.tile.rows = 0;
   if (root->op->is(Opcode::Convolution) && !context.by_rows) {
     const TargetInfo& target = context.options.target;
     auto planes = PlanarGeometry::of(*root->op, instruction.type(), target);

@@ -183,7 +183,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
     // Vectors that walk blocks take whole registers.
     plan.code.lanes = has_blocks ? std::max(1, target.lanes(widest_bits(instruction)))
                                  : element_code(widest_bits(instruction), target).lanes;
-    plan.in_blocks = has_blocks;
+    plan.in_blocks |= has_blocks;
   }
   if (widest_bits(instruction) > 64 && plan.code.lanes > 1) return "strings are moved one by one";
   if (plan.in_blocks && !has_blocks) return "no operand of a reduction lies in blocks of its result's dim";
@@ -206,8 +206,8 @@ std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOpt
   bool can_keep = has_terms(*form, composite.type());
   if (plan.code.lanes == 0) {
     plan.code.lanes = element_code(std::max(32, value_bits(composite.type().dtype)), target).lanes;
-    plan.stores_exponentials = can_keep; // an exponential costs more than a store and a load
-    plan.fast_exp = plan.stores_exponentials && !options.goals.strict_math() && has_fast_exp(composite);
+    plan.stores_exponentials |= can_keep; // an exponential costs more than a store and a load
+    plan.fast_exp |= plan.stores_exponentials && !options.goals.strict_math() && has_fast_exp(composite);
   }
   if (plan.fast_exp && (options.goals.strict_math() || !plan.stores_exponentials || !has_fast_exp(composite)))
     return "there are no terms of a softmax of f32 that are kept, or math is strict";
@@ -258,7 +258,7 @@ std::string complete(ScanPlan& plan, const Instruction& instruction, const PlanO
     return "running values of rows are those of a plain result of 32 bits or more, itself included";
   if (plan.lanes == 0) {
     plan.lanes = element_code(std::max(32, value_bits(dtype)), target).lanes;
-    plan.by_rows = can_take_rows && is_profitable_by_rows(instruction, plan.lanes, options);
+    plan.by_rows |= can_take_rows && is_profitable_by_rows(instruction, plan.lanes, options);
   }
   return check(plan.lanes, target);
 }

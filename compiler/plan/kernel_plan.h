@@ -3,11 +3,15 @@
 //
 //   %d = convolution %x, %w {..., plan = "depthwise tile 7 along 1 unrolled taps_in_registers"} : ...
 //
-// A plan written by hand is obeyed. One that the kernels of its algorithm cannot compute is an error.
+// What is written, by hand or in a schedule database, is a request: it may leave holes, which the cost
+// model fills for the instruction at hand. It is obeyed, or it is an error where the kernels of its
+// algorithm cannot compute it. Each plan lists its fields once, fields(): plans print, are read and are
+// compared by these lists, and `firn help plans` shows them.
 #pragma once
 
 #include "compiler/graph/module.h"
 #include "compiler/plan/convolution.h"
+#include "compiler/plan/plan_fields.h"
 #include "compiler/plan/tiling.h"
 
 #include <map>
@@ -28,15 +32,6 @@ enum class AccumulatorSpace : uint8_t {
 
 // A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are
 // stored.
-//
-//   direct [mac KIND LHS RHS ACCUMULATOR] [accumulators tile_registers|scratch]
-//          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [split_k N]
-//           [row_block N] [split_m N] [column_streams N] [whole_panels]
-//           [optimize_size] [swap_operands] [unpacked] [four_bits] [widened]
-//           [packs_rows|packs_windows|packs_padded_rows] [rolled_epilogue] [bias_in_accumulators]]
-//
-// What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
-// outermost unless the text says otherwise.
 struct ContractionPlan {
   enum class Algorithm : uint8_t {
     Direct,    // dots and convolutions
@@ -46,22 +41,19 @@ struct ContractionPlan {
   Algorithm algorithm = Algorithm::Direct;
   MacInstruction mac; // that of f32: also of other types, until the cost model has chosen theirs
   AccumulatorSpace accumulators =
-      AccumulatorSpace::Registers; // tile registers of tile matrices; no kernel is made for others
-  Tiling tiling;
-  bool swap_operands = false; // the lhs of a dot is the vector operand
-  bool unpacked = false;      // columns of a dot are read where they lie
-  bool four_bits = false;     // constant columns of small bytes lie in four bits
-  bool widened = false;       // narrow columns become what products take once for all rows, by group
+      AccumulatorSpace::Registers;       // tile registers of tile matrices; no kernel is made for others
+  Tiling tiling = {.tile = {.rows = 0}}; // no rows: the cost model chooses, fields behind them too
+  bool swap_operands = false;            // the lhs of a dot is the vector operand
+  bool unpacked = false;                 // columns of a dot are read where they lie
+  bool four_bits = false;                // constant columns of small bytes lie in four bits
+  bool widened = false; // narrow columns become what products take once for all rows, by group
   FeatureMapCopy feature_map_copy = FeatureMapCopy::None; // the copy that a convolution makes of its input
   bool rolled_epilogue = false;      // a copy of the epilogue per accumulator would be too much code
   bool bias_in_accumulators = false; // sums start from a bias per channel
+  Fields fields();
 };
 
 // A convolution by Winograd's algorithm (plan/winograd.h).
-//
-//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] [panel N] batch TILES
-//                       [separate_transform]
-//                       [rolled_epilogue]]
 struct WinogradPlan {
   int outputs_high = 0, outputs_wide = 0; // outputs of one transform
   TileShape tile{0};                      // tile of the products; no rows: the cost model chooses
@@ -69,6 +61,7 @@ struct WinogradPlan {
   bool separate_transform =
       false; // inputs are transformed by a kernel of their own; of products, threads share filters
   bool rolled_epilogue = false; // see ContractionPlan
+  Fields fields();
 };
 
 // How the walk over windows of blocked channels is cut: a tile is a run of `pixels` positions of the result
@@ -82,9 +75,6 @@ struct WindowTiling {
 };
 
 // A depthwise convolution, or one of narrow groups, over blocked channels.
-//
-//   depthwise [mac KIND LHS RHS ACCUMULATOR] tile PIXELS along DIM [unrolled|rolled]
-//             [taps_in_registers] [rolled_epilogue] [bias_in_accumulators]
 struct DepthwisePlan {
   // That of f32, to which narrower factors are widened, or one of several steps: as many lines of a window.
   MacInstruction mac;
@@ -92,37 +82,30 @@ struct DepthwisePlan {
   bool taps_in_registers = false; // taps of a block of channels stay for all its tiles; needs unrolled code
   bool rolled_epilogue = false;   // see ContractionPlan
   bool bias_in_accumulators = false;
+  Fields fields();
 };
 
 // A chain [convolution ->] depthwise convolution [-> convolution] in strips of lines of the result, so that
 // what passes between them stays near. The members' own plans say how each is computed.
-//
-//   depthwise_chain rows N
 struct DepthwiseChainPlan {
   int64_t rows = 0;
+  Fields fields();
 };
 
 // A maximum, minimum or sum over windows of blocked channels.
-//
-//   pooling tile PIXELS along DIM [unrolled|rolled]
 struct PoolingPlan {
   WindowTiling tiling;
+  Fields fields();
 };
 
 // Pooling where the elements of a row lie side by side: the rows of a window are reduced to one first,
 // which stays in the nearest cache, then lanes along it.
-//
-//   row_pooling [lanes N]
 struct RowPoolingPlan {
   int64_t lanes = 0; // 0: the cost model's
+  Fields fields();
 };
 
 // dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
-//
-//   attention [mac KIND LHS RHS ACCUMULATOR] [tile ROWSxVECTORS unroll N block KEYS [accumulators N]
-//              [packs_keys] [packs_values] [skips_hidden] [fused_exponents]]
-//
-// Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
   // Both dots multiply in f32, or in bf16 by tiles that take a block of rows (bf16_attention.h).
   MacInstruction mac;
@@ -136,12 +119,10 @@ struct AttentionPlan {
   // Weights are powers of two relative to a whole one near a row's largest; else that one's score is
   // subtracted beforehand.
   bool fused_exponents = false;
+  Fields fields();
 };
 
 // A recurrent layer with the loop over time inside.
-//
-//   recurrent [tile ROWSxVECTORS [accumulators N] [prefetch_distance BYTES] [alternate_direction]
-//              [rolled_cells] [items ROWS] [cooperative]]
 struct RecurrentPlan {
   int rows = 0, vectors = 0;        // entries of the batch and vectors of hidden units per tile
   int64_t accumulators = 1;         // side by side at least: smaller tiles split the reduction for it
@@ -152,21 +133,17 @@ struct RecurrentPlan {
   int64_t item_rows = 0;
   // Or items are blocks of units, and their threads wait for each other before every sweep.
   bool cooperative = false;
+  Fields fields();
 };
 
 // A copy or transpose by strides. Where what lies together differs between the sides, squares of so many
 // elements high and wide pass through registers.
-//
-//   relayout [squares N]
 struct RelayoutPlan {
   int64_t lanes = 0; // elements of a vector, and of a side of a square; 0: the cost model chooses
+  Fields fields();
 };
 
-// Loops over elements whose code is the graph's own, and reductions within that code. As text:
-//
-//   lanes N [unroll N] [accumulators N] [partitions N] [max_unrolled_window N] [strided]
-//
-// What the text leaves out has the values below.
+// Loops over elements whose code is the graph's own, and reductions within that code.
 struct ElementCode {
   int64_t lanes = 0;                // elements of a vector; 0: the cost model chooses
   int64_t unroll = 4;               // short bodies per iteration of the innermost loop; long bodies get fewer
@@ -178,18 +155,13 @@ struct ElementCode {
 };
 
 // Loops over all elements of the results, each of which is code of its own.
-//
-//   elements [lanes N ...] [in_blocks]
 struct ElementsPlan {
   ElementCode code;
   bool in_blocks = false; // a plain result of reductions is walked in the blocks that an operand lies in
+  Fields fields();
 };
 
 // Reductions along a row and elementwise code, such as softmax and layer norm.
-//
-//   rows [lanes N ...] [stores_exponentials] [fast_exp] [in_producer]
-//
-// Rows have two copies unless the text says otherwise.
 struct RowsPlan {
   ElementCode code = {.unroll = kRowUnroll};
   bool stores_exponentials =
@@ -198,46 +170,42 @@ struct RowsPlan {
   // result is a product with the inverse of their sum.
   bool fast_exp = false;
   bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
+  Fields fields();
 };
 
 // Images resampled line by line: whole vectors between neighbours of a line move as they are; neighbours
 // side by side are shuffled out of two vectors, or gathered.
-//
-//   resample [vectors|shuffles|gathers lanes N]
 struct ResamplePlan {
   enum class Form : uint8_t { Vectors, Shuffles, Gathers };
   Form form = Form::Vectors;
   int64_t lanes = 0; // 0: the cost model's, and the form too
+  Fields fields();
 };
 
 // A walk along one dim with a running value, lanes across other dims where these lie innermost. By rows, all
 // of these are walked at each step, and running values are those of the result a step before.
-//
-//   scan [lanes N] [by_rows]
-//   arg_reduce [lanes N]
 struct ScanPlan {
   enum class Algorithm : uint8_t { Scan, ArgReduce };
   Algorithm algorithm = Algorithm::Scan;
   int64_t lanes = 0; // 0: the cost model's
   bool by_rows = false;
+  Fields fields();
 };
 
 // The k first elements of each line: the k-th is found by bisection of keys, integers in the order of the
 // elements, lanes of them at a time, and those up to it are put in order; or the line is sorted.
-//
-//   top_k [sorts|selects lanes N]
 struct TopKPlan {
   bool selects = false;
   int64_t lanes = 0; // one of a sort; 0: the cost model's, and whether it selects too
+  Fields fields();
 };
 
 // Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared
 // among threads. Rows that are left have as many trees side by side as a tile has walks.
-//
-//   trees [tile ROWSxTREES block ROWS]
 struct TreesPlan {
   int64_t rows = 0, trees = 1; // rows and trees of a tile; no rows: the cost model chooses
   int64_t block = 1;
+  Fields fields();
 };
 
 // Kernels that leave nothing to choose but themselves.
@@ -257,6 +225,7 @@ struct FixedPlan {
     Inline,       // no kernel: each member of a fusion of several has its own
   };
   Algorithm algorithm = Algorithm::Sort;
+  Fields fields() { return {}; }
 };
 
 using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
@@ -266,10 +235,25 @@ using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, De
 // The name of such a kernel in texts.
 const char* name_of(FixedPlan::Algorithm algorithm);
 
-// Equal plans have equal texts.
+// Estimates are no part of it. Equal plans have equal texts.
+bool operator==(const KernelPlan& a, const KernelPlan& b);
+// What differs from the defaults of the lists, in their order.
 std::string to_string(const KernelPlan& plan);
-// Reads what to_string() prints; `name` stands before line and column in errors.
-Expected<KernelPlan> parse_kernel_plan(const std::string& name, std::string_view text);
+
+// What somebody wrote: a plan with holes, and which of its fields are no holes.
+struct PlanRequest {
+  KernelPlan plan;
+  GivenFields given;
+};
+// What was given, as it is read.
+std::string to_string(const PlanRequest& request);
+// `name` stands before line and column in errors.
+Expected<PlanRequest> parse_plan_request(const std::string& name, std::string_view text);
+// Why a completed plan is not what was asked for; empty: it is.
+std::string check_given(const PlanRequest& request, const KernelPlan& completed);
+
+// The words of all algorithms with what they mean, for people.
+std::string plan_grammar();
 
 // The plans of a module's instructions, those within `if`, `while` and fusions of several kernels among
 // them. Instructions without one become no kernel: they are constants, control flow, or composites whose

@@ -24,7 +24,8 @@ std::string place_of(const Instruction& instruction) {
          (instruction.location().empty() ? "%" + instruction.name() : instruction.location());
 }
 
-Diagnostic refused(const Instruction& instruction, const KernelPlan& plan, const std::string& why) {
+template <class Plan>
+Diagnostic refused(const Instruction& instruction, const Plan& plan, const std::string& why) {
   return model_error(place_of(instruction) + ", '" + to_string(plan) + "', cannot be followed: " + why);
 }
 
@@ -89,12 +90,12 @@ private:
     if (matrices.take(instruction)) context.chain_tile = &matrices.tile;
     if (options_.packed_as) return plan_packed(instruction, chain, context);
     if (instruction.attributes().has("plan")) {
-      auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
+      auto written = parse_plan_request(place_of(instruction), instruction.attributes().text("plan"));
       if (!written) return model_error(written.error().message);
-      std::string wrong = complete_any(*written, instruction, context);
-      if (!wrong.empty()) return refused(instruction, *written, wrong);
+      auto completed = complete(*written, instruction, context);
+      if (!completed) return refused(instruction, *written, completed.error().message);
       written_.insert(&instruction);
-      plans_.set(instruction, std::move(*written));
+      plans_.set(instruction, std::move(*completed));
       add_cycles(instruction);
       return {};
     }
@@ -129,11 +130,6 @@ private:
   }
 
   // Dims that vary have algorithms of their own, among which packed constants leave a choice.
-  static std::string complete_any(KernelPlan& plan, const Instruction& instruction,
-                                  const ContractionContext& context) {
-    return has_static_types(instruction) ? complete(plan, instruction, context)
-                                         : complete_varying(plan, instruction, context);
-  }
   std::optional<KernelPlan> choose_any(const Instruction& instruction,
                                        const ContractionContext& context) const {
     if (!has_static_types(instruction)) return choose_varying_plan(instruction, context);
@@ -144,14 +140,16 @@ private:
   std::optional<KernelPlan> find_in_database(const Instruction& instruction,
                                              const ContractionContext& context, Explanation& explanation) {
     if (!options_.schedules) return std::nullopt;
-    const KernelPlan* found = options_.schedules->find(kernel_signature(instruction, options_.target));
+    const PlanRequest* found = options_.schedules->find(kernel_signature(instruction, options_.target));
     if (!found) return std::nullopt;
-    KernelPlan plan = *found;
-    explanation.refused = complete_any(plan, instruction, context);
-    if (!explanation.refused.empty()) return std::nullopt;
+    auto plan = complete(*found, instruction, context);
+    if (!plan) {
+      explanation.refused = plan.error().message;
+      return std::nullopt;
+    }
     explanation.overruled = true;
     from_database_.insert(&instruction);
-    return plan;
+    return *plan;
   }
 
   // A convolution that Winograd's algorithm may compute; false if it does not apply.
@@ -249,7 +247,7 @@ private:
     bool can_join = can_take_rows(composite) && !taken_.count(composite.operand(0).def);
     if (rows->in_producer && !can_join) {
       const char* why = "no dot makes blocks of its rows for it alone";
-      if (written_.count(&composite)) return refused(composite, *rows, why);
+      if (written_.count(&composite)) return refused(composite, KernelPlan(*rows), why);
       set_in_producer(composite, *rows, false);
       leave_aside(composite, why);
     }
@@ -271,7 +269,7 @@ private:
     int64_t tiles = summed_tiles(*sum->producer, plans_);
     if (plans_.has(fusion, Fixed::FusedSpatialSum) && tiles == 0) {
       const char* why = "the producer's kernel leaves no sums";
-      if (written_.count(&fusion)) return refused(fusion, FixedPlan{Fixed::FusedSpatialSum}, why);
+      if (written_.count(&fusion)) return refused(fusion, KernelPlan(FixedPlan{Fixed::FusedSpatialSum}), why);
       plans_.set(fusion, FixedPlan{Fixed::Inline});
       leave_aside(fusion, why);
     } else if (!is_fixed(fusion) && is_fused_sum_profitable(sum->producer->type(), tiles)) {
@@ -286,7 +284,7 @@ private:
     const auto* plan = plans_.find<ContractionPlan>(convolution);
     if (!plan || !plan->tiling.interleaves_epilogue) return {};
     const char* why = "the totals of a tile are those of all its rows: its epilogue is not interleaved";
-    if (written_.count(&convolution)) return refused(convolution, *plan, why);
+    if (written_.count(&convolution)) return refused(convolution, KernelPlan(*plan), why);
     if (from_database_.count(&convolution)) leave_aside(convolution, why);
     ContractionPlan whole = *plan;
     whole.tiling.interleaves_epilogue = false;

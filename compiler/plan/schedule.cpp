@@ -12,6 +12,8 @@ namespace firn::plan {
 namespace {
 
 constexpr std::string_view kArrow = " => ";
+constexpr std::string_view kVersionWord = "firn-schedules ";
+const char kHeader[] = "firn-schedules 1";
 
 std::string trimmed(std::string_view text) {
   size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
@@ -25,6 +27,16 @@ std::string members_text(const Instruction& instruction) {
   for (const Instruction* member : fusion_members(instruction))
     text += (text.empty() ? "" : ",") + std::string(opcode_name(member->opcode()));
   return "[" + text + "]";
+}
+
+// Whether the first line says that this is a database, of the version that is read here.
+Result check_header(const std::string& place, const std::string& line) {
+  if (line == kHeader) return {};
+  if (line.starts_with(kVersionWord))
+    return usage_error(place + ": the schedule database is of version " + line.substr(kVersionWord.size()) +
+                       ", this Firn reads version 1");
+  return usage_error(place + ": a schedule database starts with the line '" + kHeader + "'" +
+                     (line.empty() ? "" : ", found '" + line + "'"));
 }
 
 } // namespace
@@ -50,16 +62,22 @@ Expected<ScheduleDatabase> ScheduleDatabase::read(const std::string& path) {
 
 Expected<ScheduleDatabase> ScheduleDatabase::parse(const std::string& name, std::string_view text) {
   ScheduleDatabase database;
+  bool has_header = false;
   for (int number = 1; !text.empty(); ++number) {
     size_t end = std::min(text.find('\n'), text.size());
     std::string line = trimmed(text.substr(0, std::min(end, text.substr(0, end).find('#'))));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     std::string place = name + ":" + std::to_string(number);
+    if (!has_header) {
+      if (Result is_database = check_header(place, line); !is_database) return is_database.error();
+      has_header = true;
+      continue;
+    }
     size_t arrow = line.rfind(kArrow);
     if (arrow == std::string::npos)
       return usage_error(place + ": wanted 'CPU SIGNATURE => PLAN', found '" + line + "'");
-    auto plan = parse_kernel_plan(place, std::string_view(line).substr(arrow + kArrow.size()));
+    auto plan = parse_plan_request(place, std::string_view(line).substr(arrow + kArrow.size()));
     if (!plan) return usage_error(plan.error().message);
     std::string signature = trimmed(std::string_view(line).substr(0, arrow));
     if (auto earlier = database.lines_.find(signature); earlier != database.lines_.end())
@@ -67,10 +85,11 @@ Expected<ScheduleDatabase> ScheduleDatabase::parse(const std::string& name, std:
                                    ", which is taken");
     database.lines_[signature] = {place, std::move(*plan)};
   }
+  if (!has_header) return check_header(name + ":1", "").error();
   return database;
 }
 
-const KernelPlan* ScheduleDatabase::find(const std::string& signature) const {
+const PlanRequest* ScheduleDatabase::find(const std::string& signature) const {
   auto found = lines_.find(signature);
   if (found == lines_.end()) return nullptr;
   found->second.is_used = true;
@@ -85,12 +104,13 @@ std::vector<std::string> ScheduleDatabase::idle_lines() const {
 }
 
 std::string explanation_text(const std::vector<Explanation>& explanations) {
-  std::string text;
+  std::string text = std::string(kHeader) + "\n";
   for (const Explanation& explanation : explanations) {
     text += (explanation.location.empty() ? "" : "# " + explanation.location + "\n") + explanation.signature +
             std::string(kArrow) + to_string(explanation.chosen) + "\n";
     if (!explanation.code_of.empty())
-      text += "#   takes little time: the code of all CPUs is that for " + explanation.code_of + "\n";
+      text += "#   takes little time: the code of all CPUs is that for " + explanation.code_of + ", " +
+              to_string(*explanation.plan_of_code) + "\n";
     if (explanation.overruled) text += "#   from the schedule database\n";
     if (!explanation.refused.empty())
       text += "#   the schedule database's plan is not possible: " + explanation.refused + "\n";

@@ -13,8 +13,6 @@
 namespace firn::plan {
 namespace {
 
-// Steps of the innermost loop per iteration: enough to hide loop control and prefetches.
-constexpr int kUnroll = 4;
 // The weight of an instruction of a step other than its FMAs in the choice of tiles. It costs nothing while
 // the thread has the core alone, but the more of them there are, the sooner a neighbour on the same core
 // slows the FMAs down.
@@ -430,13 +428,13 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.tile.lanes = target.lanes(shape.element_bits);
   tiling.tile.whole_panels |= shape.whole_panels && (!tile || of_stream);
   tiling.optimize_size = shape.optimize_size;
-  tiling.unroll = shape.optimize_size ? 1 : kUnroll;
+  if (shape.optimize_size) tiling.unroll = 1;
   tiling.rolls_runs = splits_too_many(shape, tiling.tile, target);
   tiling.rolls_long_runs = shape.optimize_size || has_long_split(shape);
   tiling.rolls_k = leaves_no_registers(shape, tiling.tile, target);
   RestTiles rest = choose_rest_tiles(shape, tiling.tile, target);
   tiling.rest_splits = std::move(rest.splits);
-  tiling.rest_rows = shape.m_varies ? rest.max : tiling.tile.rows;
+  if (shape.m_varies) tiling.rest_rows = rest.max;
   double k_extent = 1;
   for (const ReductionLoop& loop : shape.k) k_extent *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) k_extent *= static_cast<double>(extent);

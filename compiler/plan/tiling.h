@@ -111,19 +111,22 @@ struct Tiling {
   int accumulator_tiles = 1, k_blocks = 1;
   // The epilogue of a tile runs between the steps of the next tile, a few rows at each.
   bool interleaves_epilogue = false;
-  int epilogue_unroll = 1;      // rows that a loop over sums in memory takes at a time
-  int64_t row_block = 0;        // rows that pass all columns before the next rows do; 0: all rows
-  int64_t split_m = 1;          // columns outermost: items into which a group's walk over the rest is cut
-  bool optimize_size = false;   // small code before speed: nothing unrolled
-  int unroll = 1;               // steps of the innermost reduction loop per iteration
+  int epilogue_unroll = 1;    // rows that a loop over sums in memory takes at a time
+  int64_t row_block = 0;      // rows that pass all columns before the next rows do; 0: all rows
+  int64_t split_m = 1;        // columns outermost: items into which a group's walk over the rest is cut
+  bool optimize_size = false; // small code before speed: nothing unrolled
+  // Steps of the innermost reduction loop per iteration: enough to hide loop control and prefetches.
+  int unroll = 4;
   bool rolls_runs = false;      // runs of a split loop are loops: shared scalars would need more registers
   bool rolls_long_runs = false; // runs are loops in any case: straight code would be too long
   bool streams_vectors = false; // vectors from beyond the second cache level are prefetched
   bool looks_up_words = false;  // steps of words of integers are looked up as floats in a register's table
   bool streams_scalars = false; // scalars from beyond the first level are prefetched
   // Partial sums of the tile for a rest of m, by the rest's rows; empty: as in whole tiles.
-  std::vector<int> rest_splits;
-  int rest_rows = 1;    // if m varies, most rows of a tile for the rest: others have a half, ...
+  std::vector<int> rest_splits = {};
+  // If m varies, the most rows of a tile for the rest, a power of two: others have a half, ...; 0: as many as
+  // whole tiles.
+  int rest_rows = 0;
   bool rolls_k = false; // the innermost steps are a loop: the next step's operands would need more registers
 };
 

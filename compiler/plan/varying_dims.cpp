@@ -164,7 +164,6 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
     return choose_varying_plan(instruction, own);
   }
   ContractionPlan tiles;
-  tiles.tiling.tile.rows = 0;
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (root && root->op->is(Opcode::Convolution) &&
       PolyphaseConvolution::applies(*root->op, root->operands[1], context.options.target.lanes(32)))

@@ -8,6 +8,7 @@
 #include "tests/codegen/model_object.h"
 #include "tests/codegen/tile_interpreter.h"
 #include "tests/lower/plan_and_lower.h"
+#include "tests/lower/read_back.h"
 
 #include <catch2/catch.hpp>
 
@@ -285,6 +286,8 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
       plan::KernelPlans packed_as = plans_for(module, widest, options);
       plans = plans_for(module, target, options, &packed_as);
     }
+    const Goals goals = goals_of(options);
+    if (!plans) CHECK(expect_plans_read_back(module, {target, goals}));
     bool is_emulated = target.arch != Arch::X86_64;
     if (!is_emulated && lacking_here(target)) continue;
     if (is_emulated && (!options.extents.empty() || !EmulatedObject::available(target))) continue;

@@ -39,7 +39,8 @@ std::unique_ptr<Module> make_module(const Family& family) {
 }
 
 std::vector<Explanation> explain(const Module& module, const std::string& database, const char* cpu = kCpu) {
-  auto schedules = ScheduleDatabase::parse("db", database);
+  bool has_header = database.find("firn-schedules") == 0;
+  auto schedules = ScheduleDatabase::parse("db", (has_header ? "" : "firn-schedules 1\n") + database);
   REQUIRE(schedules);
   std::vector<Explanation> explanations;
   firn::test::LoweringSetup options;

@@ -9,7 +9,7 @@ using namespace firn::plan;
 namespace {
 
 std::string printed(const std::string& text) {
-  auto plan = parse_kernel_plan("plan", text);
+  auto plan = parse_plan_request("plan", text);
   return plan ? to_string(*plan) : plan.error().message;
 }
 
@@ -33,6 +33,10 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "direct mac tile_matrix u8 i8 i32 accumulators tile_registers",
         "direct tile 32x2 columns outermost accumulator_tiles 4 k_blocks 3 split_k 2 row_block 64",
         "direct tile 16x3 columns outermost interleaved_epilogue rolled_epilogue",
+        "direct tile 4x3 columns outermost lanes 16 unroll 3 epilogue_unroll 2 rolled_runs rolled_long_runs",
+        "direct tile 4x3 columns outermost lanes 4 rolled_k prefetch_vectors prefetch_scalars lookup_words",
+        "direct tile 3x1 rows outermost rest_splits 1,4,2 rest_rows 2",
+        "direct mac fma f32 f32 f32 accumulators registers tile 4x2 splits 1",
         "polyphase tile 4x2 columns outermost bias_in_accumulators",
         "planar tile 3x4 columns outermost",
         "winograd 4x2",
@@ -96,31 +100,78 @@ TEST_CASE("plans print as they are read", "[plan]") {
 }
 
 TEST_CASE("a plan that is none names the place", "[plan]") {
-  CHECK(printed("direct mac fma f32 f32 f32") == "direct"); // defaults are not printed
-  CHECK(printed("direct accumulators registers tile 4x2 rows outermost") == "direct tile 4x2 rows outermost");
   CHECK(printed("direct mac dot3 u8 i8 i32").find("one of fma, dot2, dot4") != std::string::npos);
   CHECK(printed("direct mac dot4 u8 s8 i32").find("'s8' is no element type") != std::string::npos);
-  CHECK(printed("direct accumulators elsewhere").find("registers, tile_registers or scratch") !=
-        std::string::npos);
-  CHECK(printed("depthwise tile") == "plan:1:15: expected an integer");
+  CHECK(printed("direct accumulators elsewhere")
+            .find("'accumulators' takes registers, tile_registers or scratch") != std::string::npos);
+  CHECK(printed("depthwise tile") == "plan:1:15: 'tile' takes 1 or more");
   CHECK(printed("depthwise along 1") == "plan:1:11: expected 'tile'");
   CHECK(printed("pooling tile 3 along 1 taps_in_registers") == "plan:1:24: expected the end of the plan");
   CHECK(printed("direct tile 0x2").find("wanted two sizes from 1 to 64") != std::string::npos);
   CHECK(printed("direct tile 65x2").find("wanted two sizes from 1 to 64") != std::string::npos);
-  CHECK(printed("direct tile 4x2 split_k 0").find("at least one part") != std::string::npos);
+  CHECK(printed("direct tile 4x2 split_k 0").find("'split_k' takes 1 or more") != std::string::npos);
   CHECK(printed("direct tile 4x2 columns").find("expected 'outermost'") != std::string::npos);
-  CHECK(printed("attention tile 2x2 unroll 3 block 8").find("steps are 1, 2, 4 or 8") != std::string::npos);
-  CHECK(printed("winograd 4x4 tile 2x2").find("expected 'batch'") != std::string::npos);
-  CHECK(printed("attention tile 2x2 unroll 4 block 8 accumulators 65").find("at most 64 accumulators") !=
+  CHECK(printed("attention tile 2x2 unroll 3 block 8").find("'unroll' takes 1, 2, 4 or 8") !=
         std::string::npos);
-  CHECK(printed("recurrent tile 2x2 accumulators 0").find("at least one sum") != std::string::npos);
-  CHECK(printed("elements lanes 0").find("at least one lane") != std::string::npos);
-  CHECK(printed("elements lanes 8 unroll 65").find("at most 64 times") != std::string::npos);
-  CHECK(printed("elements lanes 8 partitions 0").find("at least one box") != std::string::npos);
+  CHECK(printed("winograd 4x4 tile 2x2").find("expected 'batch'") != std::string::npos);
+  CHECK(printed("attention tile 2x2 unroll 4 block 8 accumulators 65").find("'accumulators' takes 1 to 64") !=
+        std::string::npos);
+  CHECK(printed("recurrent tile 2x2 accumulators 0").find("'accumulators' takes 1 or more") !=
+        std::string::npos);
+  CHECK(printed("elements lanes 0").find("'lanes' takes 1 or more") != std::string::npos);
+  CHECK(printed("elements lanes 8 unroll 65").find("'unroll' takes 1 to 64") != std::string::npos);
+  CHECK(printed("elements lanes 8 partitions 0").find("'partitions' takes 1 or more") != std::string::npos);
   CHECK(printed("resample gathers").find("expected 'lanes'") != std::string::npos);
-  CHECK(printed("rows lanes 8 unroll 2") == "rows lanes 8"); // defaults are not printed
-  CHECK(printed("relayout squares 0").find("a square has elements") != std::string::npos);
+  CHECK(printed("relayout squares 0").find("'squares' takes 1 or more") != std::string::npos);
   CHECK(printed("sort tile 2x2").find("expected the end of the plan") != std::string::npos);
   CHECK(printed("guess tile 3").find("wanted one of: arg_reduce, attention") != std::string::npos);
   CHECK(printed("").find("wanted one of: arg_reduce, attention") != std::string::npos);
+}
+
+TEST_CASE("words of earlier versions are refused with the new one", "[plan]") {
+  auto place = [](const std::string& text, const std::string& old, const std::string& now) {
+    return "plan:1:" + std::to_string(text.find(old) + 1) + ": '" + old + "' is called '" + now + "'";
+  };
+  struct Text {
+    const char *text, *old, *now;
+  };
+  for (auto [text, old, now] :
+       {Text{"direct product dot4 u8 i8 i32", "product", "mac"},
+        Text{"direct sums scratch", "sums", "accumulators"},
+        Text{"direct tile 4x2 rows outermost parts 3", "parts", "split_k"},
+        Text{"winograd 2x2 tile 8x3 batch 16 apart", "apart", "separate_transform"},
+        Text{"depthwise tile 7 along 1 straight", "straight", "unrolled"},
+        Text{"depthwise_chain lines 3", "lines", "rows"}, Text{"line_pooling", "line_pooling", "row_pooling"},
+        Text{"attention tile 2x2 steps 4 block 8", "steps", "unroll"},
+        Text{"recurrent tile 2x3 turns", "turns", "alternate_direction"},
+        Text{"elements lanes 4 window 9", "window", "max_unrolled_window"},
+        Text{"rows lanes 4 keeps_terms", "keeps_terms", "stores_exponentials"},
+        Text{"members", "members", "inline"}})
+    CHECK(printed(text) == place(text, old, now));
+}
+
+TEST_CASE("plans are equal by the fields that texts have", "[plan]") {
+  auto plan_of = [](const char* text) { return parse_plan_request("plan", text)->plan; };
+  KernelPlan plan = plan_of("direct tile 4x2 rows outermost lanes 8"), other = plan;
+  std::get<ContractionPlan>(other).tiling.cycles = 7;
+  CHECK(plan == other); // an estimate
+  CHECK(to_string(plan) == "direct tile 4x2 rows outermost lanes 8");
+  std::get<ContractionPlan>(other).tiling.rest_splits = {1, 2, 1, 1};
+  CHECK_FALSE(plan == other);
+  CHECK(to_string(other) == "direct tile 4x2 rows outermost lanes 8 rest_splits 1,2,1,1");
+  CHECK_FALSE(plan == plan_of("polyphase tile 4x2 rows outermost lanes 8"));
+  CHECK_FALSE(plan_of("scan") == plan_of("arg_reduce"));
+  CHECK_FALSE(plan_of("sort") == plan_of("concatenate"));
+  CHECK(to_string(plan_of("rows lanes 8 unroll 2")) == "rows lanes 8");
+  CHECK(to_string(plan_of("direct mac fma f32 f32 f32")) == "direct"); // what stands for no text
+}
+
+TEST_CASE("the grammar has every word", "[plan]") {
+  std::string grammar = plan_grammar();
+  for (const char* part : {"direct|polyphase|planar [mac KIND LHS RHS ACCUMULATOR]", "rest_splits N,N,...",
+                           "winograd HIGHxWIDE [tile ROWSxVECTORS", "scan [lanes N] [by_rows]",
+                           "arg_reduce [lanes N]", "1, 2, 4 or 8", "fused_spatial_sum"}) {
+    INFO(grammar);
+    CHECK(grammar.find(part) != std::string::npos);
+  }
 }

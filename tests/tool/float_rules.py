@@ -58,7 +58,7 @@ def check_winograd():
     plain = expect(["compile", model, CPU, "-o", "plain", "--class", "Net", "--explain"], 0).stdout
     line = next(line for line in plain.splitlines() if "convolution(" in line and " => " in line and line[0] != "#")
     with open("larger.txt", "w", encoding="utf-8") as file:
-        file.write(line.split(" => ")[0] + " => winograd 4x4\n")
+        file.write("firn-schedules 1\n" + line.split(" => ")[0] + " => winograd 4x4\n")
     larger = "--schedule-db=larger.txt"
     results, objects = {}, {}
     for math in ("default", "strict"):

@@ -28,6 +28,14 @@ def check_custom_op_help():
         check(done.returncode == 0, f"the example of help custom-op is wrong: {done.stderr}")
 
 
+def check_plans_help():
+    """Every algorithm and the version of databases; lines fit a terminal."""
+    text = expect(["help", "plans"], 0, "firn-schedules 1", "direct|polyphase|planar [mac", "rest_splits N,N,...", "top_k [sorts|selects lanes N]",
+                  "fused_spatial_sum").stdout
+    check(all(len(line) <= 122 for line in text.split("\n")), text)
+    check("firn help plans" in firn("--help").stdout, "firn --help does not tell of help plans")
+
+
 def check_verbs():
     expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize bench verify ops reduce help version")
     expect(["compil"], 2, "did you mean 'compile'?")
@@ -40,6 +48,7 @@ def check_verbs():
         check(done.stdout == firn(verb, "--help").stdout, f"help {verb} and {verb} --help differ")
         check(f"  {verb} " in firn("help").stdout, f"firn help does not list {verb}")
     check_custom_op_help()
+    check_plans_help()
     expect(["help", "nothing"], 2, "there is no verb 'nothing'")
     check(firn("version").stdout == firn("--version").stdout != "", "version and --version differ")
     check("Exit codes: 0 done" in firn("help").stdout, "firn help does not tell exit codes")
@@ -180,10 +189,30 @@ def check_schedules(folder):
     lines = [line for line in expect(["compile", MODEL, "--explain", "-o", os.path.join(folder, "net")], 0).stdout.split("\n") if " => direct tile" in line]
     database = os.path.join(folder, "schedules")
     with open(database, "w") as file:
-        file.write(f"{lines[0]}\n{lines[0]}\nznver4 nothing => direct tile 4x2\n")
+        file.write(f"firn-schedules 1\n{lines[0]}\n{lines[0]}\nznver4 nothing => direct tile 4x2\n")
     said = expect(["compile", MODEL, "--schedule-db", database, "-o", os.path.join(folder, "net")], 0).stderr
-    check(f"warning: {database}:1: the kernel has another plan at {database}:2, which is taken" in said, said)
-    check(f"warning: {database}:3: the model has no kernel znver4 nothing" in said and said.count("warning") == 2, said)
+    check(f"warning: {database}:2: the kernel has another plan at {database}:3, which is taken" in said, said)
+    check(f"warning: {database}:4: the model has no kernel znver4 nothing" in said and said.count("warning") == 2, said)
+    check_schedule_versions(folder, lines[0])
+
+
+def check_schedule_versions(folder, line):
+    """What --explain prints is a database; others, and words of earlier versions, are refused."""
+    database, net = os.path.join(folder, "schedules"), os.path.join(folder, "net")
+
+    def refused(text, *said):
+        with open(database, "w") as file:
+            file.write(text)
+        expect(["compile", MODEL, "--schedule-db", database, "-o", net], 2, *said)
+    explained = expect(["compile", MODEL, "--explain", "-q", "-o", net], 0).stdout
+    check(explained.startswith("firn-schedules 1\n"), explained)
+    with open(database, "w") as file:
+        file.write(explained)
+    again = expect(["compile", MODEL, "--explain", "-q", "--schedule-db", database, "-o", net], 0)
+    check("warning" not in again.stderr and "not possible" not in again.stdout, again.stdout + again.stderr)
+    refused(f"# mine\n{line}\n", f"{database}:2: a schedule database starts with the line 'firn-schedules 1'")
+    refused("firn-schedules 7\n", f"{database}:1: the schedule database is of version 7, this Firn reads version 1")
+    refused("firn-schedules 1\nx => elements copies 2\n", "'copies' is called 'unroll'")
 
 
 def check_systems(folder):

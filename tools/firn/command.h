@@ -34,6 +34,8 @@ void add_verify_command(CLI::App& app, Action& action);
 
 // The text that 'firn help custom-op' prints.
 std::string custom_op_help();
+// What 'firn help plans' prints.
+std::string plans_help();
 
 // The name of the file at `path`, which may be standard input, in messages.
 std::string shown_file(const std::string& path);

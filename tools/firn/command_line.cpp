@@ -100,10 +100,12 @@ void add_help_command(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("help", "Say what a verb does and which options it takes");
   verb->get_help_ptr()->group(""); // works, though there is nothing to list
   verb->add_option("verb", *name,
-                   "the verb, or custom-op: operators of the program; without one, the list of all");
+                   "the verb, or custom-op: operators of the program, or plans: the words of plans; without "
+                   "one, the list of all");
   verb->callback([&app, name, &action] {
     action = [&app, name] {
       if (*name == "custom-op") return print_result(custom_op_help());
+      if (*name == "plans") return print_result(plans_help());
       const CLI::App* topic = name->empty() ? &app : find_verb(app, *name);
       if (!topic) return report(unknown_verb(app, *name));
       // The help of the whole would be that of the verb `help`, which is being run.
@@ -140,7 +142,8 @@ std::unique_ptr<CLI::App> make_command_line(Action& action) {
   add_help_command(*app, action);
   add_version_command(*app, action);
   app->footer(
-      std::string("'firn help VERB' tells more of each, 'firn help custom-op' of operators of your own.\n") +
+      std::string("'firn help VERB' tells more of each, 'firn help custom-op' of operators of your own,\n"
+                  "'firn help plans' of the words of plans and schedule databases.\n") +
       kExitCodes);
   for (CLI::App* verb : app->get_subcommands([](CLI::App*) { return true; }))
     for (CLI::Option* option : verb->get_options())

@@ -231,7 +231,8 @@ private:
   // Emits `rest` rows, at most `most`, in ever smaller tiles.
   void emit_rest(const IntExpr& row, const IntExpr& rest, int max, const TileBody& body) {
     IntExpr done = 0;
-    for (int rows = tiling_.rest_rows; rows > 0; rows /= 2) {
+    int first = tiling_.rest_rows > 0 ? tiling_.rest_rows : tiling_.tile.rows;
+    for (int rows = first; rows > 0; rows /= 2) {
       if (rows > max) continue;
       IntExpr end = floor_div(rest, rows) * rows;
       b_.loop(done, end, rows, [&](const IntExpr& at) { body({row + at, rows}); });

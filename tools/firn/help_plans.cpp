@@ -1,0 +1,20 @@
+// `firn help plans`: the words of plans, as the compiler lists them.
+#include "tools/firn/command.h"
+
+#include "compiler/plan/kernel_plan.h"
+
+namespace firn::tool {
+
+std::string plans_help() {
+  return R"(How a kernel is computed is its plan: an attribute of instructions in graphs (firn opt, --emit=graph), and a line
+
+  CPU SIGNATURE => PLAN
+
+of a schedule database, which --explain prints and --schedule-db reads; its first line is 'firn-schedules 1'. A plan that
+is written is obeyed. What stands in brackets may be left out: behind each word stands, in brackets too, what it is then.
+Where 'lanes' is given behind a tile, as in every plan that is printed, what would follow from the tile has its default.
+
+)" + plan::plan_grammar();
+}
+
+} // namespace firn::tool
