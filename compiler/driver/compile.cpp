@@ -62,6 +62,7 @@ bool read_schedules(Flow& flow) {
 bool run_graph_passes(Flow& flow) {
   Compilation& c = flow.c;
   PassOptions options(flow.options.goals, &c.target);
+  options.cpus = c.cpus;
   options.schedules = c.schedules ? &*c.schedules : nullptr;
   options.explanations = &c.explanations;
   options.rewrite_limit = flow.options.rewrite_limit;
@@ -71,7 +72,7 @@ bool run_graph_passes(Flow& flow) {
 }
 
 bool plan_kernels(Flow& flow) {
-  auto plans = plan_cpus(flow.options, flow.c, flow.c.module->main());
+  auto plans = plan_entry(flow.options, flow.c, flow.c.module->main());
   if (!plans) return flow.check(plans.error());
   flow.c.plans = std::move(*plans);
   return flow.check(place_states(flow.c));
@@ -109,7 +110,7 @@ constexpr struct {
     {nullptr, find_cpus},
     {"import", import},               // bytes -> graph IR
     {"passes", read_schedules},       //
-    {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for the first CPU
+    {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for every CPU
     {"plan", plan_kernels},           // -> complete plans for every CPU
     {"lower", make_first_program},    // -> kernel IR, its constants and buffers placed
     {nullptr, make_further_programs}, // the same for other CPUs, values of dims, entries, and @prepare

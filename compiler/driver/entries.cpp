@@ -13,7 +13,7 @@ std::string state_name(const Function& entry, size_t parameter) {
 
 Result make_entry(const CompileOptions& options, Compilation& c, EntryPrograms& entry, Stages& stages) {
   const std::string& name = entry.function->name();
-  auto plans = plan_cpus(options, c, *entry.function);
+  auto plans = plan_entry(options, c, *entry.function);
   if (!plans) return plans.error();
   entry.plans = std::move(*plans);
   for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {

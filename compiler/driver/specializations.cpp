@@ -4,6 +4,7 @@
 
 #include "compiler/driver/variants.h"
 #include "compiler/graph/fixed_dims.h"
+#include "compiler/plan/plan_function.h"
 
 #include <algorithm>
 
@@ -56,7 +57,10 @@ Result add_specializations(const CompileOptions& options, Compilation& c, Stages
     if (extents.empty()) continue; // the program depends on none of them
     FixedDims dims(*c.module, *fixed);
     for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {
-      auto plans = plan_for(options, c, c.module->main(), cpu, &c.plans[0], nullptr);
+      plan::PlanOptions planning{c.cpus[cpu].target, options.goals, c.schedules ? &*c.schedules : nullptr};
+      planning.packed_as = c.plans.data();
+      planning.ignores_written = true;
+      auto plans = plan::plan_function(c.module->main(), planning);
       if (!plans) return plans.error();
       ProgramSource further = further_source(options, c, cpu);
       ProgramSource source{further.module,   further.entry, *plans,

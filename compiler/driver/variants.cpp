@@ -3,8 +3,7 @@
 
 #include "compiler/driver/describe.h"
 #include "compiler/driver/runs_here.h"
-#include "compiler/plan/cold_kernels.h"
-#include "compiler/plan/plan_function.h"
+#include "compiler/plan/plan_cpus.h"
 
 namespace firn::driver {
 
@@ -15,26 +14,11 @@ Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   return std::vector<NamedTarget>{{target->display_name(), *target}};
 }
 
-Expected<plan::KernelPlans> plan_for(const CompileOptions& options, const Compilation& c,
-                                     const Function& entry, size_t cpu, const plan::KernelPlans* packed_as,
-                                     std::vector<plan::Explanation>* explanations) {
-  const plan::ScheduleDatabase* schedules = c.schedules ? &*c.schedules : nullptr;
-  return plan::plan_function(entry, {c.cpus[cpu].target, options.goals, schedules, explanations, packed_as});
-}
-
-Expected<std::vector<plan::KernelPlans>> plan_cpus(const CompileOptions& options, Compilation& c,
-                                                   const Function& entry) {
-  std::vector<plan::KernelPlans> plans;
-  plans.reserve(c.cpus.size()); // others look at the first ones
+Expected<std::vector<plan::KernelPlans>> plan_entry(const CompileOptions& options, Compilation& c,
+                                                    const Function& entry) {
   bool is_main = &entry == &c.module->main();
-  for (size_t cpu = 0; cpu < c.cpus.size(); ++cpu) {
-    auto own = plan_for(options, c, entry, cpu, cpu > 0 ? &plans[0] : nullptr,
-                        is_main && cpu == 0 ? &c.explanations : nullptr);
-    if (!own) return own.error();
-    plans.push_back(std::move(*own));
-  }
-  if (c.cpus.size() > 1) plan::share_cold_kernels(entry, c.cpus, plans, is_main ? &c.explanations : nullptr);
-  return plans;
+  return plan::plan_cpus(entry, {c.cpus, options.goals, c.schedules ? &*c.schedules : nullptr,
+                                 is_main ? &c.explanations : nullptr});
 }
 
 ProgramSource source_of(const CompileOptions& options, const Compilation& c, const Function& entry,

@@ -12,16 +12,9 @@ namespace firn::driver {
 // The CPUs of a compilation: that of -mcpu, or those of --multiversion, the most able first.
 Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options);
 
-// The plans of an entry function for each CPU, by which all read the constants in the form that the first
-// wants.
-Expected<std::vector<plan::KernelPlans>> plan_cpus(const CompileOptions& options, Compilation& compilation,
-                                                   const Function& entry);
-
-// The plans of an entry function as it stands for one CPU; `packed_as`: plans for another, in whose forms
-// constants are read, or null. `explanations` may be null.
-Expected<plan::KernelPlans> plan_for(const CompileOptions& options, const Compilation& compilation,
-                                     const Function& entry, size_t cpu, const plan::KernelPlans* packed_as,
-                                     std::vector<plan::Explanation>* explanations);
+// The plans of an entry function for each CPU.
+Expected<std::vector<plan::KernelPlans>> plan_entry(const CompileOptions& options, Compilation& compilation,
+                                                    const Function& entry);
 
 // The source of an entry function's program for a CPU by its plans, with constants of its own.
 ProgramSource source_of(const CompileOptions& options, const Compilation& compilation, const Function& entry,

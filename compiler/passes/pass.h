@@ -4,7 +4,9 @@
 #include "compiler/graph/module.h"
 #include "compiler/plan/options.h"
 #include "compiler/support/pass_list.h"
+#include "compiler/target/cpu_list.h"
 
+#include <span>
 #include <string>
 
 namespace firn {
@@ -13,7 +15,8 @@ struct PassOptions : RewriteLimit {
   explicit PassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr)
       : target(machine), goals(wanted) {}
 
-  const TargetInfo* target; // null: target-independent passes only
+  const TargetInfo* target;          // null: target-independent passes only
+  std::span<const NamedTarget> cpus; // plan-kernels: CPUs of the object, `target` first; none: it alone
   const Goals& goals;
   // plan-kernels: plans that overrule the cost model, and the reasons for what was chosen.
   const plan::ScheduleDatabase* schedules = nullptr;

@@ -91,6 +91,29 @@ std::vector<const Instruction*> coldest(std::vector<Candidate> candidates, doubl
   return chosen;
 }
 
+// Whether one code can compute the instruction for all CPUs.
+bool may_be_shared(const Instruction& instruction, std::span<const KernelPlans> plans) {
+  return is_computed(instruction) && has_static_types(instruction) &&
+         std::all_of(plans.begin(), plans.end(), [&](const KernelPlans& own) {
+           return has_own_kernels(own.find(instruction)) && !hands_rows_on(instruction, own);
+         });
+}
+
+bool is_written(const Instruction& instruction, std::span<const KernelPlans> plans) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [&](const KernelPlans& own) { return own.is_written(instruction); });
+}
+
+// An instruction within a region whose code differs by CPU has a plan for all of them; null: none has.
+const Instruction* find_inner(const Region& region, const KernelPlans& plans) {
+  for (const auto& instruction : region.instructions()) {
+    if (plans.is_for_baseline(*instruction)) return instruction.get();
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (const Instruction* found = find_inner(instruction->region(i), plans)) return found;
+  }
+  return nullptr;
+}
+
 class Choice {
 public:
   Choice(const Function& function, std::span<const NamedTarget> cpus, std::span<const KernelPlans> plans)
@@ -102,20 +125,13 @@ public:
       shortest = std::min(shortest, network_cycles(body_, cpu.target, plans_[0]));
     std::vector<Candidate> candidates;
     for (const auto& instruction : body_.instructions())
-      if (may_be_shared(*instruction))
+      if (may_be_shared(*instruction, plans_) && !is_written(*instruction, plans_))
         candidates.push_back(
             {instruction.get(), cycles(*instruction, cpus_.back().target, plans_[0]) / shortest});
     return coldest(std::move(candidates), kColdShare, kAllColdShare);
   }
 
 private:
-  bool may_be_shared(const Instruction& instruction) const {
-    return is_computed(instruction) && has_static_types(instruction) &&
-           std::all_of(plans_.begin(), plans_.end(), [&](const KernelPlans& plans) {
-             return has_own_kernels(plans.find(instruction)) && !hands_rows_on(instruction, plans);
-           });
-  }
-
   const Region& body_;
   std::span<const NamedTarget> cpus_;
   std::span<const KernelPlans> plans_;
@@ -135,6 +151,16 @@ void share_cold_kernels(const Function& function, std::span<const NamedTarget> c
         explanation.code_of = cpus.back().name;
       }
   }
+}
+
+const Instruction* find_unsharable(const Function& function, std::span<const KernelPlans> plans) {
+  for (const auto& instruction : function.body().instructions()) {
+    if (plans[0].is_for_baseline(*instruction) && !may_be_shared(*instruction, plans))
+      return instruction.get();
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (const Instruction* found = find_inner(instruction->region(i), plans[0])) return found;
+  }
+  return nullptr;
 }
 
 void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlans& plans,

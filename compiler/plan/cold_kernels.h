@@ -12,10 +12,13 @@
 namespace firn::plan {
 
 // Has all of `plans`, one per CPU in their order, plan cold instructions as those of the last CPU do, and
-// says so (KernelPlans::is_for_baseline). In each CPU's code they take a small part of the network's
+// says so (KernelPlans::is_for_baseline), those that a person wrote a plan for excepted. In each CPU's code they take a small part of the network's
 // predicted time, one by one and all together. `explanations` are those of the first CPU.
 void share_cold_kernels(const Function& function, std::span<const NamedTarget> cpus,
                         std::span<KernelPlans> plans, std::vector<Explanation>* explanations);
+
+// An instruction whose plans are for the least able CPU although kernels of others depend on it; null: none.
+const Instruction* find_unsharable(const Function& function, std::span<const KernelPlans> plans);
 
 // Has loops over elements that take next to nothing of the network's predicted time repeat none of their
 // code. Plans of instructions that `is_fixed` names stay as they are.

@@ -69,7 +69,7 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Cont
   if (!context.decides("rest_rows")) tiling.rest_rows = derived.rest_rows;
 }
 
-// What tiles of the rows that whole tiles leave may be.
+// Checks the tiles of the rows that whole tiles leave.
 std::string check_rest(const Tiling& tiling, const ContractionShape& shape) {
   const TileShape& tile = tiling.tile;
   if (tiling.rest_rows > tile.rows) return "whole tiles leave fewer rows than they have";

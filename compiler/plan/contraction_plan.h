@@ -31,7 +31,7 @@ struct ContractionContext {
   const KernelPlan* packed_as = nullptr;
   // In a depthwise chain, the tile of the members that multiply by tile matrices; null: this member does not.
   const TileShape* chain_tile = nullptr;
-  // Of a plan that is completed, what the request for it gave; null: none of it was written.
+  // The fields that a request gave for the plan that is being completed; null: none of it was written.
   const GivenFields* given = nullptr;
   bool is_given(const char* word) const { return given && given->words.count(word) != 0; }
   // Whether a field that follows from a tile has the value that the plan at hand has.

@@ -45,7 +45,7 @@ Fields tile_fields(TileShape& tile) {
           panel_field(tile)};
 }
 
-// What follows from the tile and the CPU.
+// The fields that follow from the tile and the CPU.
 Fields derived_fields(Tiling& t) {
   Fields fields = {
       number("lanes", t.tile.lanes, at_least(1), "lanes of a vector of accumulators, those of the CPU")

@@ -237,15 +237,15 @@ const char* name_of(FixedPlan::Algorithm algorithm);
 
 // Estimates are no part of it. Equal plans have equal texts.
 bool operator==(const KernelPlan& a, const KernelPlan& b);
-// What differs from the defaults of the lists, in their order.
+// The text has the fields that differ from the defaults of the lists, in their order.
 std::string to_string(const KernelPlan& plan);
 
-// What somebody wrote: a plan with holes, and which of its fields are no holes.
+// A plan that somebody wrote, with holes, and which of its fields are no holes.
 struct PlanRequest {
   KernelPlan plan;
   GivenFields given;
 };
-// What was given, as it is read.
+// The text has the fields that were given, and is read back as the same request.
 std::string to_string(const PlanRequest& request);
 // `name` stands before line and column in errors.
 Expected<PlanRequest> parse_plan_request(const std::string& name, std::string_view text);
@@ -283,12 +283,16 @@ public:
     return for_baseline_.count(&instruction) != 0;
   }
 
+  // Marks the plan as one that a person wrote, which other decisions leave as it is.
+  void mark_as_written(const Instruction& instruction) { written_.insert(&instruction); }
+  bool is_written(const Instruction& instruction) const { return written_.count(&instruction) != 0; }
+
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes = 0;
 
 private:
   std::map<const Instruction*, KernelPlan> plans_;
-  std::set<const Instruction*> for_baseline_;
+  std::set<const Instruction*> for_baseline_, written_;
 };
 
 } // namespace firn::plan

@@ -4,6 +4,7 @@
 #include "compiler/support/goals.h"
 #include "compiler/target/target_info.h"
 
+#include <string>
 #include <vector>
 
 namespace firn::plan {
@@ -20,6 +21,13 @@ struct PlanOptions {
   // Plans of the same graph for another CPU, whose packed constants kernels are to read; null: they have
   // their own.
   const KernelPlans* packed_as = nullptr;
+  // The name by which plans in the graph's text are this CPU's (written_plan.h); empty: only those without
+  // a name are.
+  std::string cpu = {};
+  // The least able of several CPUs, which the text's plans for all are for; null: `target`.
+  const TargetInfo* least_able = nullptr;
+  // Plans in the text are for other dims, and passed over.
+  bool ignores_written = false;
 };
 
 } // namespace firn::plan

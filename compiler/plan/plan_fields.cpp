@@ -117,7 +117,7 @@ Reading read_choice(TextScanner& in, const std::string& word, const WordChoice& 
   return choice.leads ? done(in.fail(takes(word, listed(spoken(choice.names))))) : Reading::Absent;
 }
 
-// What texts of earlier versions called a field, an algorithm or a value.
+// Names that texts of earlier versions have for a field, an algorithm or a value.
 struct Renamed {
   const char *old, *now;
 };

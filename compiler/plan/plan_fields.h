@@ -37,20 +37,20 @@ struct Field {
     Optional, // printed where it is not the default
     Always,   // printed in every plan, and may be left out of a text
     Required, // in every text
-    Opens,    // as Optional; the fields behind it are there only with it
+    Opens,    // an Optional one without which the fields behind it are not there
   };
   enum class Reading : uint8_t { Absent, Done, Failed };
 
-  std::string word;    // what identifies it, and stands in texts, unless its values are words themselves
+  std::string word;    // identifies it, and stands in texts, unless its values are words themselves
   std::string grammar; // "split_k N"
   std::string values;  // "1 or more"; empty where the grammar says all
   std::string help;
-  std::function<std::string()> text; // of the value, as it stands in texts; empty: no text says it
+  std::function<std::string()> text; // the value as it stands in texts; empty: no text says it
   std::function<Reading(TextScanner&)> read;
   std::function<bool()> applies = {}; // beside the fields before it; none: always
   Presence presence = Presence::Optional;
-  // What a text with a tile leaves out follows from the tile, unless the text has the one of these fields
-  // that is always printed: then it is that of a complete plan, in which what is left out has its default.
+  // A text with a tile may leave the field out, and it follows from the tile. If the text has the one of
+  // these fields that is always printed, it is that of a complete plan, and the field has its default.
   bool is_derived = false;
 
   Field with(Presence other) const;
@@ -94,7 +94,7 @@ Field choice(const std::string& word, Enum& value, std::vector<std::string> name
 // The fields that a text gave.
 struct GivenFields {
   std::set<std::string> words;
-  bool is_complete = false; // what is derived was left out for its default
+  bool is_complete = false; // derived fields were left out for their defaults
   bool has(const Field& field) const { return words.count(field.word) != 0; }
   // Whether the value of a field is the text's to say.
   bool decides(const std::string& word) const { return is_complete || words.count(word) != 0; }
@@ -102,7 +102,7 @@ struct GivenFields {
 
 // The list of a plan, behind the name of its algorithm. `defaults` is the list of a plan without decisions.
 std::string print_fields(const Fields& fields, const Fields& defaults);
-// What of the list a text gave.
+// The fields of the list that a text gave.
 std::string print_given(const Fields& fields, const GivenFields& given);
 // False with an error recorded.
 bool read_fields(const Fields& fields, TextScanner& in, GivenFields& given);

@@ -10,6 +10,7 @@
 #include "compiler/plan/fused_spatial_sum.h"
 #include "compiler/plan/varying_dims.h"
 #include "compiler/plan/views.h"
+#include "compiler/plan/written_plan.h"
 
 #include <cmath>
 #include <set>
@@ -18,11 +19,6 @@ namespace firn::plan {
 namespace {
 
 using Fixed = FixedPlan::Algorithm;
-
-std::string place_of(const Instruction& instruction) {
-  return "the plan of " +
-         (instruction.location().empty() ? "%" + instruction.name() : instruction.location());
-}
 
 template <class Plan>
 Diagnostic refused(const Instruction& instruction, const Plan& plan, const std::string& why) {
@@ -88,17 +84,11 @@ private:
     ChainMatrices matrices;
     if (chain) matrices = choose_chain_matrices(*chain, options_);
     if (matrices.take(instruction)) context.chain_tile = &matrices.tile;
+    if (options_.packed_as) context.packed_as = options_.packed_as->find(instruction);
+    auto written = follow_text(instruction, context);
+    if (!written) return written.error();
+    if (*written) return {};
     if (options_.packed_as) return plan_packed(instruction, chain, context);
-    if (instruction.attributes().has("plan")) {
-      auto written = parse_plan_request(place_of(instruction), instruction.attributes().text("plan"));
-      if (!written) return model_error(written.error().message);
-      auto completed = complete(*written, instruction, context);
-      if (!completed) return refused(instruction, *written, completed.error().message);
-      written_.insert(&instruction);
-      plans_.set(instruction, std::move(*completed));
-      add_cycles(instruction);
-      return {};
-    }
     Explanation explanation;
     std::optional<KernelPlan> given = find_in_database(instruction, context, explanation);
     // The guard on rounding errors has the last word on Winograd's algorithm: direct tiles stand by.
@@ -116,9 +106,45 @@ private:
     return {};
   }
 
+  // Sets the plan of the instruction's text; false: the text has none for this CPU.
+  Expected<bool> follow_text(const Instruction& instruction, const ContractionContext& context) {
+    if (options_.ignores_written || !instruction.attributes().has("plan")) return false;
+    auto all = read_written_plans(instruction, place_of(instruction));
+    if (!all) return all.error();
+    const WrittenPlan* own = find_written_plan(*all, options_.cpu, !options_.packed_as);
+    if (!own) return false;
+    bool is_followed_already = own->is_for_all() && options_.packed_as;
+    if (is_followed_already) {
+      plans_.set_for_baseline(instruction, *context.packed_as);
+    } else if (Result followed = follow(*own, instruction, context); !followed) {
+      return followed.error();
+    }
+    written_.insert(&instruction);
+    plans_.mark_as_written(instruction);
+    add_cycles(instruction);
+    return true;
+  }
+
+  Result follow(const WrittenPlan& written, const Instruction& instruction,
+                const ContractionContext& context) {
+    auto request = parse_plan_request(place_of(instruction), written.text);
+    if (!request) return model_error(request.error().message);
+    bool is_for_another = written.is_for_all() && options_.least_able;
+    const PlanOptions least_able{is_for_another ? *options_.least_able : options_.target, options_.goals};
+    ContractionContext own{is_for_another ? least_able : options_, context.model_weight_bytes,
+                           context.by_rows, context.packed_as, context.chain_tile};
+    auto plan = complete(*request, instruction, own);
+    if (!plan) return refused(instruction, *request, plan.error().message);
+    if (is_for_another)
+      plans_.set_for_baseline(instruction, std::move(*plan));
+    else
+      plans_.set(instruction, std::move(*plan));
+    return {};
+  }
+
   // Plans an instruction whose constants are packed for another CPU, by the same algorithm.
-  Result plan_packed(const Instruction& instruction, const Instruction* chain, ContractionContext context) {
-    context.packed_as = options_.packed_as->find(instruction);
+  Result plan_packed(const Instruction& instruction, const Instruction* chain,
+                     const ContractionContext& context) {
     Explanation explanation;
     std::optional<KernelPlan> plan = find_in_database(instruction, context, explanation);
     if (!plan) plan = choose_any(instruction, context);
@@ -149,6 +175,7 @@ private:
     }
     explanation.overruled = true;
     from_database_.insert(&instruction);
+    plans_.mark_as_written(instruction);
     return *plan;
   }
 
@@ -339,6 +366,11 @@ private:
 };
 
 } // namespace
+
+std::string place_of(const Instruction& instruction) {
+  return "the plan of " +
+         (instruction.location().empty() ? "%" + instruction.name() : instruction.location());
+}
 
 Expected<KernelPlans> plan_function(const Function& function, const PlanOptions& options) {
   return FunctionPlanning(function.body(), options).run();

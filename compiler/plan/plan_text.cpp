@@ -25,7 +25,7 @@ Algorithm fixed(Fixed algorithm, const char* help) {
   return {name_of(algorithm), FixedPlan{algorithm}, help};
 }
 
-// Those of one struct stand together.
+// Algorithms of one struct stand together.
 const std::vector<Algorithm>& algorithms() {
   static const std::vector<Algorithm> all = {
       {"direct", contraction(Contraction::Direct), "a dot or convolution by register tiles"},
@@ -86,7 +86,7 @@ const Algorithm& algorithm_of(const KernelPlan& plan) {
   return *std::find_if(algorithms().begin(), algorithms().end(), is_same);
 }
 
-// Of a plan that outlives the list.
+// The list refers to the plan, which outlives it.
 Fields fields_of(KernelPlan& plan) {
   return std::visit([](auto& of_family) { return of_family.fields(); }, plan);
 }
@@ -121,7 +121,7 @@ std::string wrapped(const std::string& text, size_t indent, size_t column) {
   return broken;
 }
 
-// What a text that leaves the field out has.
+// The value in brackets that a text without the field has.
 std::string without(const Field& field, const Field& none) {
   if (field.presence == Field::Presence::Required) return "";
   if (field.is_derived && field.presence == Field::Presence::Always) return " [the CPU's]";

@@ -245,7 +245,8 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
     REQUIRE(firn::test::plan_and_lower(*module, options));
     const plan::Explanation* own = find_contraction(explanations);
     REQUIRE(own);
-    auto parsed = plan::ScheduleDatabase::parse("schedule", own->signature + " => " + schedule + "\n");
+    auto parsed = plan::ScheduleDatabase::parse("schedule", "firn-schedules 1\n" + own->signature + " => " +
+                                                                schedule + "\n");
     REQUIRE(parsed);
     database = std::move(*parsed);
     options.schedules = &*database;

@@ -126,7 +126,8 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
   CHECK(explanation_text({left_out}).find("not worth its bytes") != std::string::npos);
   // Options and databases that ask for Winograd's algorithm get it.
   CHECK(is_winograd(explain(beside, Winograd::All)[0]));
-  auto database = ScheduleDatabase::parse("db", left_out.signature + " => winograd 4x4\n");
+  auto database =
+      ScheduleDatabase::parse("db", "firn-schedules 1\n" + left_out.signature + " => winograd 4x4\n");
   REQUIRE(database);
   Explanation asked = explain(beside, Winograd::WithinBytes, &*database)[0];
   CHECK(outputs_high(asked) == 4);

@@ -1,5 +1,6 @@
 // Tests that, for several CPUs, instructions that take little time share the code for the least able one.
 #include "compiler/plan/cold_kernels.h"
+#include "compiler/plan/plan_cpus.h"
 #include "compiler/plan/plan_function.h"
 #include "tests/lower/lowered_program.h"
 
@@ -30,22 +31,13 @@ Programs lower_for(const std::string& text, const std::vector<std::string>& cpus
   if (!module) FAIL(module.error().message);
   auto targets = find_targets("x86_64-linux-gnu", cpus);
   REQUIRE(targets);
-  std::vector<plan::KernelPlans> plans;
   std::vector<plan::Explanation> explanations;
-  plans.reserve(targets->size());
-  for (const NamedTarget& cpu : *targets) {
-    plan::PlanOptions options{cpu.target};
-    options.packed_as = plans.empty() ? nullptr : plans.data();
-    options.explanations = plans.empty() ? &explanations : nullptr;
-    auto own = plan::plan_function((*module)->main(), options);
-    REQUIRE(own);
-    plans.push_back(std::move(*own));
-  }
-  plan::share_cold_kernels((*module)->main(), *targets, plans, &explanations);
+  auto plans = plan::plan_cpus((*module)->main(), {*targets, kDefaultGoals, nullptr, &explanations});
+  if (!plans) FAIL(plans.error().message);
   Programs result;
   for (size_t i = 0; i < targets->size(); ++i) {
     lower::LoweringOptions options{(*targets)[i].target, kDefaultGoals, &targets->back().target};
-    auto program = lower::lower_module(**module, (*module)->main(), plans[i], options);
+    auto program = lower::lower_module(**module, (*module)->main(), (*plans)[i], options);
     REQUIRE(program);
     REQUIRE(kernel::verify(*program));
     if (i == 0) result.kernels = program->kernels.size();
@@ -97,7 +89,7 @@ TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[low
     REQUIRE(module);
     auto target = find_target("x86_64-linux-gnu", "x86-64-v3", "");
     REQUIRE(target);
-    auto database = plan::ScheduleDatabase::parse("db", schedule);
+    auto database = plan::ScheduleDatabase::parse("db", "firn-schedules 1\n" + schedule);
     REQUIRE(database);
     plan::PlanOptions options{*target};
     options.schedules = &*database;

@@ -139,7 +139,7 @@ TEST_CASE("every field that follows from a tile has code", "[lower][plan]") {
            "direct tile 4x1 columns outermost lanes 8",
            "direct tile 8x1 rest_splits 1,4,2,1,1,2,1,1 rest_rows 4",
            "direct tile 3x2 rows outermost unroll 1 prefetch_vectors rest_splits 1,2,4",
-           "direct tile 4x1 rolled_epilogue epilogue_unroll 3 unroll 37 prefetch_vectors rolled_k"}) {
+           "direct tile 4x1 rolled_epilogue unroll 37 epilogue_unroll 3 rolled_k prefetch_vectors"}) {
     INFO(plan);
     expect_lowered_module(dot_text(plan), {.tolerance = 1e-5, .cpus = {"x86-64-v3"}});
     expect_lowered_module(
@@ -148,8 +148,8 @@ TEST_CASE("every field that follows from a tile has code", "[lower][plan]") {
   }
   for (const std::string& plan : std::vector<std::string>{
            "direct tile 4x2 unroll 3 prefetch_vectors prefetch_scalars",
-           "direct tile 5x1 rows outermost rolled_runs rolled_k unroll 5",
-           "direct tile 9x1 rolled_long_runs prefetch_scalars rolled_epilogue epilogue_unroll 4",
+           "direct tile 5x1 rows outermost unroll 5 rolled_runs rolled_k",
+           "direct tile 9x1 rolled_epilogue epilogue_unroll 4 rolled_long_runs prefetch_scalars",
            "direct tile 4x2 columns outermost lanes 8 unroll 2 rest_splits 1,2,4,1"}) {
     INFO(plan);
     expect_lowered_module(convolution_text(plan, "x86-64-v3"), {.tolerance = 1e-4, .cpus = {"x86-64-v3"}});

@@ -163,7 +163,7 @@ TEST_CASE("plans are equal by the fields that texts have", "[plan]") {
   CHECK_FALSE(plan_of("scan") == plan_of("arg_reduce"));
   CHECK_FALSE(plan_of("sort") == plan_of("concatenate"));
   CHECK(to_string(plan_of("rows lanes 8 unroll 2")) == "rows lanes 8");
-  CHECK(to_string(plan_of("direct mac fma f32 f32 f32")) == "direct"); // what stands for no text
+  CHECK(to_string(plan_of("direct mac fma f32 f32 f32")) == "direct"); // the value that stands for no text
 }
 
 TEST_CASE("the grammar has every word", "[plan]") {
