@@ -8,7 +8,7 @@
 namespace firn::artifact {
 namespace {
 
-// What keeps a path out of dependency files; empty: nothing.
+// The trait of a path that no dependency file can express; empty if the path can stand in one.
 std::string obstacle(std::string_view path) {
   for (size_t i = 0; i < path.size(); ++i) {
     const auto c = static_cast<unsigned char>(path[i]);

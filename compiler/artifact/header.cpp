@@ -322,10 +322,11 @@ std::string class_text(const ModelDescription& model) {
   slots["SHA256"] = model.source_sha256;
   slots["SIGNATURE"] = signature(model);
   slots["RUN"] = symbols.run;
-  slots["RUN_WITH_EXECUTOR"] = model.threads > 1
-                                   ? "// The same, with the same results, shared by up to " +
-                                         std::to_string(model.threads) + " threads of the executor."
-                                   : "// The same: this model was compiled for the caller's thread alone.";
+  slots["RUN_WITH_EXECUTOR"] =
+      model.threads > 1
+          ? "// Computes equal outputs with up to " + std::to_string(model.threads) +
+                " threads of the executor."
+          : "// Uses no thread of the executor: this model was compiled for the caller's thread alone.";
   slots["WEIGHTS"] = symbols.weights;
   slots["VERSION"] = model.firn_version;
   slots["MODEL_NAME"] = c_string(model.model_name);

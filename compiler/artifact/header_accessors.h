@@ -7,10 +7,10 @@
 
 namespace firn::artifact {
 
-// Where a tensor lies in the arena, or that the caller has to bind memory.
+// The expression for a tensor's offset in the arena, or `external` if the caller has to bind memory.
 std::string offset_text(const TensorDescription& tensor);
 
-// Those that set dims, and one group of functions per input, output and state, with comments.
+// The functions that set dims, and one group of functions per input, output and state, with comments.
 std::string accessors(const ModelDescription& model);
 // reset(); nothing without states.
 std::string reset_function(const ModelDescription& model);

@@ -93,7 +93,7 @@ static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
 }
 )";
 
-// The same for models whose raw weights are the packed ones.
+// A prepare function that only checks the CPU, for models whose raw weights are the packed ones.
 constexpr std::string_view in_place_template =
     R"(// The weights are read where the object holds them: no memory is needed, and any that is given stays as it is.
 static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {

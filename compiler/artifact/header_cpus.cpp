@@ -34,8 +34,9 @@ constexpr Slot several_cpus[] = {
     {"CPU_ARGUMENT", ", cpu"},
     {"CHECK_CPU", "firn_rt2_choose_cpu({{ARCHITECTURE}}, Facts::cpus, {{CPU_COUNT}}, cpu, &variant_)"},
     {"VARIANT_ARGUMENT", ", variant_"},
-    {"VARIANT_MEMBER", "std::size_t variant_ = 0; // of Facts::cpus: the one whose code runs"},
-    {"INFO", R"(// Of an instance, or of one by the number of its CPU: they differ in that.
+    {"VARIANT_MEMBER", "std::size_t variant_ = 0; // number in Facts::cpus of the CPU whose code runs"},
+    {"INFO",
+     R"(// The facts of the CPU whose code runs, or of the CPU with that number: they differ between CPUs.
 FIRN_HIDDEN const firn::ModelInfo& info() const noexcept { return Facts::models[variant_]; }
 FIRN_HIDDEN static const firn::ModelInfo& info(std::size_t cpu) noexcept { return Facts::models[cpu]; })"},
     {"CPU_TABLE", "FIRN_HIDDEN static constexpr firn_rt2_cpu cpus[] = { {{CPU_ROWS}} };"},
@@ -55,11 +56,11 @@ constexpr Slot one_c_cpu[] = {
 
 constexpr Slot several_c_cpus[] = {
     {"CPU_MEMBERS", R"(size_t variant;
-const char* cpu; // whose code runs)"},
+const char* cpu; // name of the CPU whose code runs)"},
     {"CPU_TABLE", "static const firn_rt2_cpu cpus[] = { {{CPU_ROWS}} };"},
     {"CPU_NOTE", R"(//
-// Of several CPUs that the object has code for, {{CPU_NAMES}}: the one of
-// that name; NULL: the first whose features this CPU has.)"},
+// The object has code for {{CPU_NAMES}}: NULL takes the first of these whose
+// features this CPU has, the name of one takes that or fails.)"},
     {"INIT", "init_for"},
     {"CPU_PARAMETER", ", const char* cpu"},
     {"CHECK_CPU", R"({

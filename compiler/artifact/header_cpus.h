@@ -1,5 +1,5 @@
-// What a generated header says of CPUs, which differs with how many the object has code for: one, which is
-// checked, or several, of which the constructor chooses.
+// The parts of a generated header that depend on CPUs: an object has code for one CPU, which is checked, or
+// for several, among which the constructor chooses.
 #pragma once
 
 #include "compiler/artifact/model_description.h"

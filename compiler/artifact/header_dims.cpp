@@ -47,7 +47,7 @@ FIRN_HIDDEN static std::size_t refusal(const Dims& dims, char* text, std::size_t
 FIRN_HIDDEN firn::Status set_dim(std::size_t index, std::ptrdiff_t value) noexcept {
   return instance_.set_dim(Facts::dims, index, value);
 }
-// What they are.
+// The dims of the runs that follow.
 FIRN_HIDDEN Dims dims() const noexcept {
   Dims dims;
 {{DIM_READS}}
@@ -98,7 +98,7 @@ static inline size_t {{PREFIX}}_refusal(const {{PREFIX}}_dims* dims, char* text,
 {{DIM_MEMBERS}}
   return firn_rt2_refusal({{PREFIX}}_dim_table(), {{DIM_COUNT}}, values, text, size);
 }
-// What they are.
+// The dims of the runs that follow.
 static inline {{PREFIX}}_dims {{PREFIX}}_get_dims(const {{PREFIX}}* model) {
   {{PREFIX}}_dims dims;
 {{DIM_READS}}

@@ -1,4 +1,4 @@
-// What a generated header says of dims that vary: how to set them, and the extents that tensors have then.
+// The parts of a generated header for dims that vary: they set dims and give the extents of tensors.
 #pragma once
 
 #include "compiler/artifact/model_description.h"

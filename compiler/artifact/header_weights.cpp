@@ -26,7 +26,7 @@ FIRN_HIDDEN static firn_status fits(const unsigned char* raw_weights) noexcept {
   {{CHECK_RAW}}
 })";
 
-// What models with embedded weights say in the slots of the weights.
+// The slots of models whose object embeds the packed weights.
 constexpr Slot embedded_slots[] = {
     {"CONSTRUCTION", R"(//   static {{QUALIFIED}}::Arena arena;
 //   {{QUALIFIED}} model(arena);)"},
@@ -45,7 +45,7 @@ FIRN_HIDDEN static constexpr std::uint64_t weights_hash = {{WEIGHTS_HASH}}u;)"},
     {"WEIGHTS_CONVERSION", ""},
 };
 
-// What models say whose weights are prepared before the first instance.
+// The slots of models whose weights are prepared before the first instance.
 constexpr Slot prepared_slots[] = {
     {"CONSTRUCTION",
      R"(//   static {{QUALIFIED}}::Weights::Memory weights;
@@ -53,7 +53,7 @@ constexpr Slot prepared_slots[] = {
 //   {{QUALIFIED}} model(arena, {{QUALIFIED}}::Weights::prepare(weights));)"},
     {"WEIGHTS_COMMENT",
      "// The packed weights, immutable: prepared from the raw ones in the object, or a copy of such."},
-    {"WEIGHT_SOURCES", R"(// What the object embeds.
+    {"WEIGHT_SOURCES", R"(// The raw weights that the object embeds.
 FIRN_HIDDEN static firn::ConstByteSpan raw() noexcept {
   return firn::ConstByteSpan({{WEIGHTS}}(), raw_weight_bytes);
 }
@@ -82,12 +82,12 @@ FIRN_HIDDEN static Weights bound(firn::ConstByteSpan packed) noexcept {
     {"WEIGHTS_CONVERSION", raw_conversion},
 };
 
-// What the same models say where the raw weights are the packed ones.
+// The slots of models whose raw weights are the packed ones, so that there is nothing to prepare.
 constexpr Slot in_place_slots[] = {
     {"CONSTRUCTION", prepared_slots[0].second},
     {"WEIGHTS_COMMENT",
      "// The packed weights, immutable: those in the object, which need no preparation, or a copy of them."},
-    {"WEIGHT_SOURCES", R"(// What the object embeds.
+    {"WEIGHT_SOURCES", R"(// The raw weights that the object embeds.
 FIRN_HIDDEN static firn::ConstByteSpan raw() noexcept {
   return firn::ConstByteSpan({{WEIGHTS}}(), raw_weight_bytes);
 }

@@ -1,5 +1,5 @@
-// What a generated class says of its weights, which differs with where they come from: the object has them as
-// run() reads them, or raw ones that are prepared first.
+// The parts of a generated class that depend on the source of its weights: the object has them as run() reads
+// them, or has raw ones that are prepared first.
 #pragma once
 
 #include "compiler/artifact/model_description.h"

@@ -21,7 +21,7 @@ constexpr std::array members = std::to_array<std::string_view>({
     "stack_bytes",     "status",      "weight_bytes", "weights_hash", "prepared_weight_bytes",
 });
 
-// The same of models with dims that vary, without the setters of these.
+// Further members of models with dims that vary; the setters of single dims are not among them.
 constexpr std::array dim_members = std::to_array<std::string_view>({
     "Dims",
     "dim_count",
@@ -48,7 +48,7 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-// Of the macros for whole models only PREFIX_ARENA_BYTES ends as those for tensors do.
+// A tensor called arena is renamed: its macro would be PREFIX_ARENA_BYTES, which the model itself has.
 bool is_member(std::string_view name) {
   return std::find(members.begin(), members.end(), name) != members.end() || lower_case(name) == "arena";
 }

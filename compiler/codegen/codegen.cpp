@@ -25,8 +25,8 @@ namespace {
 // Everything that one generation owns.
 struct Generation {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::TargetMachine> machine; // of the least able CPU; functions say which is theirs
-  std::vector<TargetFeatures> features;         // of the target and of other CPUs
+  std::unique_ptr<llvm::TargetMachine> machine; // for the least able CPU; functions name their own
+  std::vector<TargetFeatures> features;         // features of the target, then those of other CPUs
   EmittedModule emitted;
   std::map<std::string, std::string> merged; // merge_equal_code()
   llvm::SmallVector<char, 0> output;
@@ -165,7 +165,7 @@ void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Gene
   facts.kernel_text_bytes = std::move(by_name);
 }
 
-// Of each program for certain extents, what its kernels take that no other program has as well.
+// Adds, for each program for certain extents, the bytes of kernels that no other program shares.
 void add_specialization_sizes(ObjectFacts& facts, const CodegenOptions& options,
                               const Generation& generation) {
   for (const SpecializedCode& specializations : options.specializations) {

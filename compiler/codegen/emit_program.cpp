@@ -13,7 +13,7 @@ using namespace kernel;
 
 namespace {
 
-// Where an argument lies in the arena; inputs and outputs may have a slot there.
+// The bytes of an argument in the arena, where inputs and outputs may have a slot; empty for other memory.
 struct ArenaRange {
   int64_t first = 0, end = 0;
   bool overlaps(const ArenaRange& other) const { return first < other.end && other.first < end; }
@@ -298,7 +298,7 @@ private:
   ExpressionEmitter extents_;
   std::vector<std::vector<ParameterFacts>> facts_;
   std::vector<llvm::Function*> kernels_;
-  std::vector<llvm::Value*> starts_; // of buffers
+  std::vector<llvm::Value*> starts_; // start of each buffer
 };
 
 } // namespace

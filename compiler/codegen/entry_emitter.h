@@ -1,5 +1,5 @@
-// What functions that a caller of the object enters have in common: their attributes, and what they read of
-// the call (firn/abi.h).
+// The base of emitters of functions that a caller of the object enters: it sets their attributes, and loads
+// fields of the call (firn/abi.h).
 #pragma once
 
 #include "compiler/codegen/codegen.h"

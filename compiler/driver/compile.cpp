@@ -104,7 +104,7 @@ bool describe_model(Flow& flow) {
 
 // The road from a model to its planned programs. --emit=graph leaves it when the passes have run.
 constexpr struct {
-  const char* stage; // of --time-passes; null: the one before goes on
+  const char* stage; // name for --time-passes; null: part of the stage before
   bool (*run)(Flow& flow);
 } kRoad[] = {
     {nullptr, find_cpus},
@@ -113,7 +113,7 @@ constexpr struct {
     {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for every CPU
     {"plan", plan_kernels},           // -> complete plans for every CPU
     {"lower", make_first_program},    // -> kernel IR, its constants and buffers placed
-    {nullptr, make_further_programs}, // the same for other CPUs, values of dims, entries, and @prepare
+    {nullptr, make_further_programs}, // kernel IR for other CPUs, values of dims, entries and @prepare
     {"describe", describe_model},     // -> what headers, manifests and code generation are told
 };
 

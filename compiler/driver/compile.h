@@ -43,7 +43,7 @@ struct CompileOptions {
   // Values of dims that vary, by name, for which the object has code of their own.
   std::vector<std::map<std::string, int64_t>> specializations;
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
-  Goals goals;         // what the code has to be like
+  Goals goals;         // optimisation level, arithmetic, precision and threads
   Weights weights = Weights::Embed;
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";

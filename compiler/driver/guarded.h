@@ -20,7 +20,7 @@ template <class Body> auto guarded(const std::string& model, Body body) -> declt
   }
 }
 
-// The same for entry points that add to a list of diagnostics: a failure gives `failed`.
+// Runs an entry point that adds to a list of diagnostics; after a failure the result is `failed`.
 template <class Body, class Failed>
 auto guarded(const std::string& model, DiagnosticList& diagnostics, Failed failed, Body body)
     -> decltype(body()) {

@@ -50,9 +50,8 @@ constexpr int64_t kArenaAlignment = 64; // and that of weights
 
 using Command = std::vector<std::string>;
 
-// What links the object, with the runtime's part for strings if it calls that and with files of the
-// program; nothing after an error. That part is compiled by itself: its standard is not that of the program's
-// files.
+// The commands that link the object with files of the program, and with the runtime's part for strings if the
+// object calls it. That part is compiled by itself, because its standard is not that of the program's files.
 Expected<std::vector<Command>> link_commands(const TemporaryFolder& folder, const std::string& object,
                                              const std::string& library, const Compilation& c) {
   const std::string compiler = compiler_named_by("CC", "cc"), include = "-I" + folder.path();

@@ -58,7 +58,7 @@ namespace {
 
 // One dim in blocks: whole ones, or the last one where it is not whole.
 struct DimPart {
-  int64_t first = 0, extent = 1; // of the dim
+  int64_t first = 0, extent = 1; // range of the dim's elements
   int64_t outer = 1, inner = 1;  // steps of and within blocks; elements beyond `extent` are unused
 };
 

@@ -208,7 +208,8 @@ private:
     return true;
   }
 
-  // Of an instruction with members, these are counted; of what varies, contractions alone (add_candidate).
+  // Instructions with members are left out because their members are counted. If types vary, contractions
+  // alone have an estimate (add_candidate).
   void add_cycles(const Instruction& instruction) {
     if (!has_static_types(instruction)) return;
     bool is_view = instruction.num_results() == 1 && instruction.num_operands() > 0 &&

@@ -283,7 +283,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   // Weights that the second cache level does not keep from step to step are prefetched.
   if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
     plan.prefetch_distance = kPrefetchAheadBytes;
-  // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
+  // The nearest cache cannot hold all weights, but has those that a step read last: the next starts there.
   plan.alternate_direction = steps > 2 && bytes > target.l1_bytes && !options.goals.optimize_size();
   if (options.goals.threads > 1 && !options.goals.optimize_size())
     Sharing(layer, options, count_concurrent(composite)).choose(plan);

@@ -1,4 +1,4 @@
-// What generated headers, model objects and the runtime share, as C11 and C++17. Frozen: an incompatible
+// The interface of generated headers, model objects and the runtime, C11 and C++17. Frozen: an incompatible
 // change takes a new ABI number and new symbol names (firn_rt3_...), so that models of different Firn
 // versions live in one program.
 #ifndef FIRN_ABI_H
@@ -13,7 +13,7 @@
 // its own.
 #if defined(__GNUC__) && !defined(_WIN32) && !defined(__CYGWIN__)
 #define FIRN_HIDDEN __attribute__((visibility("hidden")))
-// The same for member templates of class templates, where Clang before 18 forgets the attribute.
+// Member templates of class templates are always inlined, because Clang before 18 forgets to hide them.
 #define FIRN_HIDDEN_TEMPLATE __attribute__((visibility("hidden"), always_inline))
 #else
 #define FIRN_HIDDEN
@@ -93,8 +93,8 @@ typedef struct firn_rt2_call {
   void* const* outputs;
   const size_t* extents;         // one per dim that varies; null if there are none
   const firn_executor* executor; // null: run on the calling thread
-  uint64_t* profile;             // of objects built to be profiled: where the cycle counter goes, before the
-                                 // first step and after each
+  uint64_t* profile;             // receives the cycle counter before the first step and after each, from
+                                 // objects built to be profiled
   size_t variant;                // which of the CPUs that the object holds kernels for
   unsigned char* parameters; // tensors that a run changes and that outlive it, as training does; null: none
   void* device;              // the handle of an accelerator that the object has code for; null: none
@@ -150,7 +150,7 @@ FIRN_INLINE uint64_t firn_rt2_hash_weights(const void* weights, size_t bytes) FI
 // A CPU for which an object has code.
 typedef struct firn_rt2_cpu {
   const char* name;
-  uint64_t features; // as of firn_rt2_check_cpu()
+  uint64_t features; // mask for firn_rt2_check_cpu()
 } firn_rt2_cpu;
 
 // The number of the first of `count` CPUs of that architecture, the most able first, whose features this
@@ -197,7 +197,8 @@ typedef struct firn_rt2_thread_pool firn_rt2_thread_pool;
 FIRN_HIDDEN firn_rt2_thread_pool* firn_rt2_thread_pool_create(size_t threads, int pinned) FIRN_NOEXCEPT;
 // Ends the threads; no run may use the pool any more. Null is nothing.
 FIRN_HIDDEN void firn_rt2_thread_pool_destroy(firn_rt2_thread_pool* pool) FIRN_NOEXCEPT;
-// What lends the pool to run_with(), valid while the pool is; of a null pool: the caller's thread alone.
+// An executor that lends the pool to run_with(), valid while the pool is. For a null pool it uses the
+// caller's thread alone.
 FIRN_HIDDEN firn_executor firn_rt2_thread_pool_executor(firn_rt2_thread_pool* pool) FIRN_NOEXCEPT;
 
 // A tensor in the arena; null without one.
@@ -210,7 +211,7 @@ typedef struct firn_rt2_dim {
   const char* name;          // in the class and in functions
   const char* original_name; // in the model file
   ptrdiff_t lower, upper;    // inclusive
-  ptrdiff_t multiple;        // of which every value is one; a run is given the value over this
+  ptrdiff_t multiple;        // every value is a multiple of this; a run is given the quotient
   const ptrdiff_t* allowed;  // null: every multiple within the bounds
   size_t allowed_count;
 } firn_rt2_dim;
@@ -241,8 +242,8 @@ FIRN_INLINE firn_status firn_rt2_set_extents(const firn_rt2_dim* dims, size_t co
   return FIRN_STATUS_OK;
 }
 
-// What generated headers compute extents of tensors with: one of a run, and integer functions that round
-// towards minus infinity; divisors are positive.
+// Generated headers compute extents of tensors with these functions: one reads an extent of a run, and the
+// integer divisions round towards minus infinity. Divisors are positive.
 FIRN_INLINE int64_t firn_rt2_extent(const size_t* extents, size_t index) FIRN_NOEXCEPT {
   return FIRN_CAST(int64_t, extents[index]);
 }

@@ -41,17 +41,17 @@ enum {
 // Elements in row-major order without gaps. Of inputs and attributes they are read only.
 typedef struct firn_custom_tensor {
   void* data;         // null: an input that is left out, or an attribute that the node does not have
-  const size_t* dims; // as many as the rank
+  const size_t* dims; // `rank` extents
   int32_t rank;
   int32_t dtype;
 } firn_custom_tensor;
 
-// What the functions below read: objects make it.
+// The call of an operator. Objects make it, and the functions below read it.
 typedef struct firn_custom_call {
   size_t size;         // sizeof(firn_custom_call); later versions append fields
   const int32_t* info; // numbers of inputs, outputs and attributes; of each tensor FIRN_CUSTOM_WORDS words
-  void* const* data;   // of the tensors that there are
-  const size_t* dims;  // of these, one after the other
+  void* const* data;   // addresses of tensors that are there
+  const size_t* dims;  // extents of those tensors, one tensor after the other
   void* workspace;     // 64-byte aligned; what it holds at first is anything
   size_t workspace_bytes;
 } firn_custom_call;
@@ -67,7 +67,7 @@ FIRN_INLINE size_t firn_custom_output_count(const firn_custom_call* call) FIRN_N
   return FIRN_CAST(size_t, call->info[1]);
 }
 
-// Of all tensors, inputs first, outputs behind them, then attributes.
+// The tensor of that number: inputs come first, then outputs, then attributes.
 FIRN_INLINE firn_custom_tensor firn_custom_tensor_at(const firn_custom_call* call,
                                                      size_t number) FIRN_NOEXCEPT {
   const int32_t* words = call->info + FIRN_CUSTOM_FIRST + number * FIRN_CUSTOM_WORDS;

@@ -14,10 +14,10 @@ namespace detail {
 
 // How a small float spends its largest codes.
 enum class Specials {
-  Ieee,       // an exponent of ones: infinities and NaNs; values too large become infinite
-  Saturating, // as Ieee, but values too large and infinities become the largest finite value, as in ONNX's
-              // Cast
-  NanOnly,    // all ones is NaN, there is no infinity
+  Ieee,            // an exponent of ones: infinities and NaNs; values too large become infinite
+  Saturating,      // codes of Ieee, but values too large and infinities become the largest finite value, like
+                   // in ONNX's Cast
+  NanOnly,         // all ones is NaN, there is no infinity
   NegativeZeroNan, // the code of -0 is NaN; neither infinity nor -0
   None             // every code is a number
 };

@@ -1,4 +1,4 @@
-// What every generated model class is made of: Status, views, byte spans, weights, executors and reflection.
+// The parts of every generated model class: Status, views, byte spans, weights, executors and reflection.
 // C++17 and the standard library's freestanding-friendly parts only; nothing allocates or throws.
 #ifndef FIRN_MODEL_H
 #define FIRN_MODEL_H
@@ -90,12 +90,12 @@ public:
 protected:
   FIRN_HIDDEN constexpr Weights(const unsigned char* data, std::size_t bytes) noexcept
       : data_(data), bytes_(bytes) {}
-  // What a model says of the weights that it is prepared from.
+  // The facts of a model from which prepare() computes its weights.
   struct Preparation {
     firn_status (*function)(const firn_rt2_call*); // computes them
     firn_status (*fits)(const unsigned char* raw); // whether they are such as the object's code is made for
     firn_status cpu;
-    std::size_t raw_bytes, prepared_bytes, bytes; // of the model's own, of the memory, of what instances read
+    std::size_t raw_bytes, prepared_bytes, bytes; // raw weights, memory, weights that instances read
   };
   // Lets a model's function compute its weights in the buffer. check() tells what was wrong with the CPU,
   // with `raw` or with the buffer.
@@ -128,7 +128,7 @@ protected:
     if (bytes > 0 && result.check(bytes)) result.status_ = fits(raw.data());
     return result;
   }
-  // What prepare() made, with or without the memory behind it in which it computed.
+  // The weights that prepare() made, with or without the memory behind them in which it computed.
   FIRN_HIDDEN static Weights prepared(ConstByteSpan memory, std::size_t prepared_bytes,
                                       std::size_t bytes) noexcept {
     return Weights(memory.data(), memory.size() == prepared_bytes ? bytes : memory.size());
@@ -146,7 +146,7 @@ protected:
 private:
   const unsigned char* data_;
   std::size_t bytes_;
-  firn_status status_ = FIRN_STATUS_OK; // of preparing them
+  firn_status status_ = FIRN_STATUS_OK; // status of their preparation
 };
 
 // The hash of packed weights; of embedded ones and their copies it is the class's weights_hash.
@@ -270,7 +270,7 @@ FIRN_HIDDEN inline std::size_t counted(unsigned char* arena, std::size_t offset)
   return arena ? static_cast<std::size_t>(*slot<const std::int64_t>(arena, offset)) : 0;
 }
 
-// What runs are given of the dims that vary.
+// The extents that runs are given for dims that vary.
 template <std::size_t dim_count> struct RunExtents {
   std::size_t extents[dim_count] = {};
   FIRN_HIDDEN const std::size_t* extent_table() const noexcept { return extents; }

@@ -15,14 +15,15 @@ extern "C" {
 typedef struct firn_text {
   const char* data;
 #if UINTPTR_MAX <= 0xffffffffu
-  uint32_t unused; // of any value
+  uint32_t unused; // may have any value
 #endif
   uint64_t size;
 } firn_text;
 
-// What objects call; the rest is for programs. Numbers of elements are those of each tensor of strings.
+// Objects call the functions that begin with firn_rt2_; the rest is for programs. Numbers of elements are
+// those of each tensor of strings.
 
-// Where texts are made: a counter of the bytes in use, and bytes.
+// The room in which texts are made: a counter of the bytes in use, and bytes.
 typedef struct firn_rt2_text_room {
   uint64_t used;
   char bytes[1];
@@ -85,8 +86,8 @@ class Text {
 public:
   FIRN_HIDDEN constexpr Text() noexcept = default;
   FIRN_HIDDEN constexpr Text(const char* data, std::size_t size) noexcept : data_(data), size_(size) {}
-  // Of what converts to std::string_view: strings, which have to outlive the element, and zero-terminated
-  // bytes.
+  // Takes all that converts to std::string_view: strings, which have to outlive the element, and
+  // zero-terminated bytes.
   template <class String, class = std::enable_if_t<std::is_convertible_v<const String&, std::string_view> &&
                                                    !std::is_same_v<String, Text>>>
   FIRN_HIDDEN_TEMPLATE constexpr Text(const String& string) noexcept
@@ -112,7 +113,7 @@ private:
 static_assert(sizeof(Text) == 16 && sizeof(firn_text) == 16, "objects count on it");
 
 namespace detail {
-// What stands between the pieces of a text and around a number.
+// Blanks separate the pieces of a text and may surround a number.
 FIRN_HIDDEN constexpr bool is_blank(char c) noexcept {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }

@@ -26,8 +26,8 @@ struct LoweredOptions {
   Placement placement = Placement::AtEnd; // place of every buffer between guard pages
   bool optimize_size = false;
   firn::Math math = firn::Math::Default;
-  // Of modules with symbols: the values of one run after the other, by name. Inputs and outputs end where
-  // these have them end.
+  // The values of a module's symbols by name, for one run after the other. Inputs and outputs end where the
+  // values have them end.
   std::vector<std::map<std::string, int64_t>> extents = {};
   int threads = 1; // kernels are cut into items for so many, and tasks run backwards
 };

@@ -30,7 +30,7 @@ driver::CompileOptions digits(const std::string& stem) {
 struct Unit {};
 struct UnitOptions : RewriteLimit {};
 
-// What the compiler may not change: how signals are handled, the locale, the folder.
+// The state that the compiler may not change: handlers of signals, the locale, the folder.
 struct ProcessState {
   std::vector<std::vector<char>> handlers;
   std::string locale = std::setlocale(LC_ALL, nullptr), folder = std::filesystem::current_path();

@@ -12,6 +12,4 @@ struct TextTable {
 };
 TextTable text_table(const std::vector<std::string>& strings);
 
-// What the bytes of a table may be at most: offsets are 32 bits wide.
-
 } // namespace firn::lower

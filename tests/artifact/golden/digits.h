@@ -99,7 +99,7 @@ public:
 
   // Computes the outputs: no allocation, lock, exception or system call.
   FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&vision_digits_run_abi2_83677fedc00d, nullptr); }
-  // The same: this model was compiled for the caller's thread alone.
+  // Uses no thread of the executor: this model was compiled for the caller's thread alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&vision_digits_run_abi2_83677fedc00d, executor.c_executor());
   }

@@ -108,7 +108,7 @@ public:
   FIRN_HIDDEN firn::Status set_dim(std::size_t index, std::ptrdiff_t value) noexcept {
     return instance_.set_dim(Facts::dims, index, value);
   }
-  // What they are.
+  // The dims of the runs that follow.
   FIRN_HIDDEN Dims dims() const noexcept {
     Dims dims;
     dims.image_height = 32 * static_cast<std::ptrdiff_t>(instance_.extents[0]);
@@ -148,7 +148,7 @@ public:
 
   // Computes the outputs: no allocation, lock, exception or system call.
   FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&nlp_varying_run_abi2_92fae77b1b31, nullptr); }
-  // The same: this model was compiled for the caller's thread alone.
+  // Uses no thread of the executor: this model was compiled for the caller's thread alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&nlp_varying_run_abi2_92fae77b1b31, executor.c_executor());
   }
@@ -280,7 +280,7 @@ static inline size_t nlp_varying_refusal(const nlp_varying_dims* dims, char* tex
   values[1] = dims->class_;
   return firn_rt2_refusal(nlp_varying_dim_table(), 2, values, text, size);
 }
-// What they are.
+// The dims of the runs that follow.
 static inline nlp_varying_dims nlp_varying_get_dims(const nlp_varying* model) {
   nlp_varying_dims dims;
   dims.image_height = 32 * (ptrdiff_t)model->extents[0];
