@@ -12,8 +12,9 @@
 namespace firn::plan {
 
 // Has all of `plans`, one per CPU in their order, plan cold instructions as those of the last CPU do, and
-// says so (KernelPlans::is_for_baseline), those that a person wrote a plan for excepted. In each CPU's code they take a small part of the network's
-// predicted time, one by one and all together. `explanations` are those of the first CPU.
+// says so (KernelPlans::is_for_baseline). Instructions with a plan that a person wrote are excepted. In each
+// CPU's code cold ones take a small part of the network's predicted time, one by one and all together.
+// `explanations` are those of the first CPU.
 void share_cold_kernels(const Function& function, std::span<const NamedTarget> cpus,
                         std::span<KernelPlans> plans, std::vector<Explanation>* explanations);
 

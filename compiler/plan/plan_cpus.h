@@ -14,7 +14,7 @@ struct CpusOptions {
   std::span<const NamedTarget> cpus; // the most able first
   const Goals& goals = kDefaultGoals;
   const ScheduleDatabase* schedules = nullptr;
-  std::vector<Explanation>* explanations = nullptr; // those of the first CPU; may be null
+  std::vector<Explanation>* explanations = nullptr; // are the first CPU's; may be null
 };
 
 // Plans by CPU, by which all read constants in the form that the first wants. Instructions that take next to

@@ -11,7 +11,7 @@ namespace firn::plan {
 // model error naming the instruction; one in the database that cannot be followed is left aside.
 Expected<KernelPlans> plan_function(const Function& function, const PlanOptions& options);
 
-// What errors call the plan of an instruction: "the plan of" its location, or of its result.
+// The name of an instruction's plan in errors: "the plan of" its location, or of its result.
 std::string place_of(const Instruction& instruction);
 
 } // namespace firn::plan

@@ -113,7 +113,7 @@ TEST_CASE("one code for all CPUs is what the text asks for", "[lower][plan]") {
     INFO(cpu);
     CHECK(has(all.of(Opcode::Fusion, cpu), "all: elements lanes 4 unroll 2"));
   }
-  // What is written for one CPU is not shared.
+  // An instruction with a plan written for one CPU is not shared.
   all = plan(network("", "elements lanes 16"));
   CHECK(has(all.of(Opcode::Fusion, 0), "elements lanes 16"));
   CHECK_FALSE(has(all.of(Opcode::Fusion, 2), "all:"));
