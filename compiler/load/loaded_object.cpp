@@ -14,7 +14,7 @@ namespace firn::load {
 
 namespace jitlink = llvm::jitlink;
 
-// What lies in memory, and who has been told about it: these forget it before it goes.
+// The object in memory, and who has been told about it: these forget it before it goes.
 struct LoadedObject::Image {
   Linked linked;
   std::optional<DebuggerEntry> debugger;
