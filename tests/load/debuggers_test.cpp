@@ -46,6 +46,7 @@ TEST_CASE("debuggers get a copy of the object with its addresses") {
     REQUIRE(entry->next_entry);
     CHECK(entry->next_entry->prev_entry == entry);
     CHECK_FALSE(entry->next_entry->next_entry);
+    CHECK(test::function<int(int, int)>(second, "sample_add")(2, 3) == 5); // a debugger can stop here by name
   }
   CHECK_FALSE(__jit_debug_descriptor.first_entry);
   CHECK(__jit_debug_descriptor.action_flag == 2);
