@@ -1,6 +1,7 @@
 // Links a model's object with the benchmark worker.
 #include "compiler/driver/bench.h"
-#include "compiler/driver/object_runner.h"
+#include "compiler/driver/run_program.h"
+#include "compiler/driver/system_loader.h"
 #include "compiler/driver/text_source.h"
 #include "compiler/driver/worker_facts.h"
 #include "compiler/driver/worker_source.h"

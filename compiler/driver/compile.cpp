@@ -163,6 +163,7 @@ std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, Di
     if (!variant) return diagnostics.add(variant.error()), false;
     compilation.run_variant = *variant;
     compilation.link = options.link;
+    compilation.loader = options.loader;
     return true;
   });
 }

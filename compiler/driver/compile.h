@@ -26,6 +26,10 @@ enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manife
 // makes those before the first run.
 enum class Weights : uint8_t { Embed, Init };
 
+// Loads the code of verbs that run it: this process by itself, or the system's compiler and loader, by way of
+// a shared library.
+enum class Loader : uint8_t { InProcess, System };
+
 struct Compilation;
 
 struct CompileOptions {
@@ -44,6 +48,7 @@ struct CompileOptions {
   std::vector<std::map<std::string, int64_t>> specializations;
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   Goals goals;         // optimisation level, arithmetic, precision and threads
+  Loader loader = Loader::InProcess; // System also if files are linked
   Weights weights = Weights::Embed;
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
@@ -111,6 +116,7 @@ struct Compilation {
   std::vector<EntryPrograms> entries;              // the functions beside @main, in the module's order
   memory::StateLayout states;                      // places of states, if there are several entry functions
   std::vector<std::string> link;                   // CompileOptions::link
+  Loader loader = Loader::InProcess;               // CompileOptions::loader
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {

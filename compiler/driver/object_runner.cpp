@@ -1,37 +1,14 @@
-// Linking and loading of freshly compiled objects.
+// Memory, inputs and outputs of the code of freshly compiled objects.
 #include "compiler/driver/object_runner.h"
 
 #include "compiler/artifact/header_types.h"
-#include "compiler/driver/describe.h"
-#include "compiler/driver/text_source.h"
-#include "compiler/support/temporary_folder.h"
-#include "compiler/support/unfinished.h"
 #include "include/firn/text.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
 #include <cstring>
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
-
-extern char** environ;
 
 namespace firn::driver {
 namespace {
-
-std::string read_log(const std::string& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 class Heap final : public RunnerMemory {
 public:
@@ -47,32 +24,6 @@ private:
 };
 
 constexpr int64_t kArenaAlignment = 64; // and that of weights
-
-using Command = std::vector<std::string>;
-
-// The commands that link the object with files of the program, and with the runtime's part for strings if the
-// object calls it. That part is compiled by itself, because its standard is not that of the program's files.
-Expected<std::vector<Command>> link_commands(const TemporaryFolder& folder, const std::string& object,
-                                             const std::string& library, const Compilation& c) {
-  const std::string compiler = compiler_named_by("CC", "cc"), include = "-I" + folder.path();
-  Command link{compiler, "-shared", "-o", library, object};
-  const bool has_text = calls_text(c);
-  if (Result complete = check_program_files(c); !complete) return complete.error();
-  if (!has_text && c.link.empty()) return std::vector<Command>{link};
-  std::vector<Command> commands;
-  for (const TextSource& source : kTextSources) {
-    auto written = folder.write(source.name, source.content);
-    if (!written) return written.error();
-    if (!has_text || !written->ends_with(".cpp")) continue;
-    commands.push_back({compiler, "-c", "-O2", "-fPIC", include, "-std=c++17", "-fno-exceptions", "-fno-rtti",
-                        *written, "-o", *written + ".o"});
-    link.push_back(*written + ".o");
-  }
-  link.insert(link.end(), {"-O2", "-fPIC", include});
-  link.insert(link.end(), c.link.begin(), c.link.end());
-  commands.push_back(std::move(link));
-  return commands;
-}
 
 // Elements whose bytes lie in the runner's memory.
 void store_text(const Literal& literal, RunnerMemory& memory, std::byte* to) {
@@ -98,76 +49,6 @@ LiteralRef load_text(const std::byte* from, const std::vector<int64_t>& dims) {
 }
 
 } // namespace
-
-std::string compiler_named_by(const char* variable, const char* usual) {
-  const char* given = std::getenv(variable);
-  return given && *given ? given : usual;
-}
-
-bool calls_text(const Compilation& c) {
-  const auto& symbols = c.object.undefined_symbols;
-  return std::any_of(symbols.begin(), symbols.end(),
-                     [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
-}
-
-Result check_program_files(const Compilation& c) {
-  if (c.object.custom_symbols.empty() || !c.link.empty()) return {};
-  return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
-                     "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
-}
-
-// Waits for the end of a child that leads a process group.
-static int wait_for(pid_t child, int seconds) {
-  using Clock = std::chrono::steady_clock;
-  auto deadline = Clock::now() + std::chrono::seconds(seconds);
-  for (bool limited = seconds > 0;;) {
-    int status = 0;
-    pid_t ended = ::waitpid(child, &status, limited ? WNOHANG : 0);
-    if (ended < 0 && errno == EINTR) continue;
-    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (ended < 0) return -1;
-    if (Clock::now() > deadline) {
-      ::kill(-child, SIGKILL);
-      limited = false;
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }
-}
-
-int run_program(const std::vector<std::string>& arguments, const std::string& log, int seconds) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  // Compilers that are killed leave temporary files; they do so in the folder that goes.
-  std::string temporary = "TMPDIR=" + std::filesystem::path(log).parent_path().string();
-  std::vector<char*> environment{temporary.data()};
-  for (char** entry = environ; *entry; ++entry)
-    if (std::strncmp(*entry, "TMPDIR=", 7) != 0) environment.push_back(*entry);
-  environment.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  int failed, noted = -1;
-  {
-    SignalsHeld held;
-    // The child does not hold signals back, and ends with all that it started: compilers start others.
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    ::posix_spawnattr_setsigmask(&attributes, &held.before());
-    failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environment.data());
-    ::posix_spawnattr_destroy(&attributes);
-    if (failed == 0) noted = Unfinished::note_group(child);
-  }
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return -1;
-  int code = wait_for(child, seconds);
-  Unfinished::forget(noted);
-  return code;
-}
 
 Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, RunnerMemory* memory) {
   auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner);
@@ -201,33 +82,12 @@ std::unique_ptr<ObjectRunner> ObjectRunner::make_twin() const {
 }
 
 Result ObjectRunner::load() {
-  Compilation& c = *compilation_;
-  auto folder = TemporaryFolder::make();
-  if (!folder) return folder.error();
-  std::string object = folder->file("model.o"), library = folder->file("model.so"), log = folder->file("log");
-  codegen::CodegenOptions loadable = c.codegen;
-  loadable.exported = true;
-  auto facts = codegen::emit_object(c.program, loadable, object);
-  if (!facts) return facts.error();
-  c.object = std::move(*facts);
-  describe_object(c);
-  auto commands = link_commands(*folder, object, library, c);
-  if (!commands) return commands.error();
-  for (const Command& command : *commands)
-    if (run_program(command, log) != 0)
-      return usage_error("linking the object with '" + command[0] + "' failed: " + read_log(log));
-  // Does what a constructor does, which is not linked here.
-  const artifact::ModelDescription& d = c.description;
-  uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;
-  if (firn_status status = firn_rt2_check_cpu(d.architecture, features); status != FIRN_STATUS_OK)
-    return usage_error(firn_rt2_status_message(status));
-  library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
-  function_ = reinterpret_cast<int (*)(const void*)>(::dlsym(library_, c.codegen.run_symbol.c_str()));
-  auto weights =
-      reinterpret_cast<const unsigned char* (*)()>(::dlsym(library_, c.codegen.weights_symbol.c_str()));
-  FIRN_CHECK(function_ && weights, "the object lacks its exported functions");
-  weights_ = weights();
+  auto code = load_code(*compilation_);
+  if (!code) return code.error();
+  code_ = std::move(*code);
+  function_ = reinterpret_cast<EntryFunction*>(code_->symbol(compilation_->codegen.run_symbol));
+  FIRN_CHECK(function_, "the object lacks its function");
+  weights_ = reinterpret_cast<const unsigned char*>(own_weights().data());
   return {};
 }
 
@@ -247,8 +107,7 @@ void ObjectRunner::bind_weights(bool copied) {
 }
 
 void ObjectRunner::prepare(const unsigned char* raw) {
-  auto function =
-      reinterpret_cast<int (*)(const void*)>(::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
+  auto* function = reinterpret_cast<EntryFunction*>(code_->symbol(compilation_->codegen.prepare_symbol));
   FIRN_CHECK(function, "the object lacks its prepare function");
   firn_rt2_call call{};
   call.size = sizeof call;
@@ -258,8 +117,9 @@ void ObjectRunner::prepare(const unsigned char* raw) {
 }
 
 std::span<const std::byte> ObjectRunner::own_weights() const {
-  auto weights = reinterpret_cast<const std::byte* (*)()>(
-      ::dlsym(library_, compilation_->codegen.weights_symbol.c_str()));
+  auto weights =
+      reinterpret_cast<const std::byte* (*)()>(code_->symbol(compilation_->codegen.weights_symbol));
+  FIRN_CHECK(weights, "the object lacks the function of its weights");
   return {weights(), static_cast<size_t>(compilation_->description.embedded_weight_bytes())};
 }
 
@@ -315,9 +175,7 @@ void ObjectRunner::reset() {
   }
 }
 
-ObjectRunner::~ObjectRunner() {
-  if (library_) ::dlclose(library_);
-}
+ObjectRunner::~ObjectRunner() = default;
 
 int ObjectRunner::run_again() {
   firn_rt2_call call{};

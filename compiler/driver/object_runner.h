@@ -1,19 +1,12 @@
-// Runs a compiled model in this process: the object is written to a temporary folder, linked by the system's
-// compiler into a shared library and loaded. What runs is the code that `firn compile` emits.
+// Runs a compiled model in this process: the code that `firn compile` emits, loaded by loaded_code.h.
 #pragma once
 
 #include "compiler/driver/actual_dims.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/loaded_code.h"
 #include "include/firn/thread_pool.h"
 
 namespace firn::driver {
-
-// The compiler that a variable of the environment names, else `usual`.
-std::string compiler_named_by(const char* variable, const char* usual);
-// Whether the emitted object calls the runtime's part for strings.
-bool calls_text(const Compilation& compilation);
-// A usage error where it calls functions of the program and no file is given that defines them.
-Result check_program_files(const Compilation& compilation);
 
 // Gives a runner its memory and keeps it for as long as the runner lives.
 class RunnerMemory {
@@ -66,14 +59,15 @@ private:
     const artifact::TensorDescription* tensor;
     std::byte* memory;
   };
+  using EntryFunction = int(const void* call);
   Result check_input(size_t parameter, const LiteralRef& input) const;
   Result load();
   void bind_weights(bool copied);
   void prepare(const unsigned char* raw);
   void bind_tensors();
   Compilation* compilation_ = nullptr;
-  void* library_ = nullptr; // null in a twin: the other one closes it
-  int (*function_)(const void*) = nullptr;
+  std::unique_ptr<LoadedCode> code_; // null in a twin: the other one unloads it
+  EntryFunction* function_ = nullptr;
   std::unique_ptr<RunnerMemory> heap_;
   RunnerMemory* memory_ = nullptr;
   std::byte* arena_ = nullptr;
@@ -88,10 +82,5 @@ private:
   const firn_executor* executor_ = nullptr;
   std::vector<uint64_t> stamps_; // steps of profiled code, else empty
 };
-
-// Runs a program without a shell, its output to `log`, its temporary files beside that; its exit code, 128
-// and the number of the signal that ended it, or -1 if it could not be started. One that takes longer than
-// `seconds` is ended with all that it started; 0: no limit.
-int run_program(const std::vector<std::string>& arguments, const std::string& log, int seconds = 0);
 
 } // namespace firn::driver

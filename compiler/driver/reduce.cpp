@@ -4,7 +4,7 @@
 #include "compiler/driver/reduce.h"
 
 #include "compiler/driver/guarded.h"
-#include "compiler/driver/object_runner.h"
+#include "compiler/driver/run_program.h"
 #include "compiler/frontend/onnx/import/model_part.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"

@@ -25,7 +25,7 @@ struct PlanOptions {
   // a name are.
   std::string cpu = {};
   // The least able of several CPUs, which the text's plans for all are for; null: `target`.
-  const TargetInfo* least_able = nullptr;
+  const TargetInfo* baseline = nullptr;
   // Plans in the text are for other dims, and passed over.
   bool ignores_written = false;
 };

@@ -12,7 +12,7 @@ Expected<std::vector<KernelPlans>> plan_cpus(const Function& function, const Cpu
   for (const NamedTarget& cpu : options.cpus) {
     PlanOptions own{cpu.target, options.goals, options.schedules};
     own.cpu = cpu.name;
-    if (options.cpus.size() > 1) own.least_able = &options.cpus.back().target;
+    if (options.cpus.size() > 1) own.baseline = &options.cpus.back().target;
     if (plans.empty())
       own.explanations = options.explanations;
     else

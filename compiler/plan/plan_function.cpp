@@ -129,10 +129,10 @@ private:
                 const ContractionContext& context) {
     auto request = parse_plan_request(place_of(instruction), written.text);
     if (!request) return model_error(request.error().message);
-    bool is_for_another = written.is_for_all() && options_.least_able;
-    const PlanOptions least_able{is_for_another ? *options_.least_able : options_.target, options_.goals};
-    ContractionContext own{is_for_another ? least_able : options_, context.model_weight_bytes,
-                           context.by_rows, context.packed_as, context.chain_tile};
+    bool is_for_another = written.is_for_all() && options_.baseline;
+    const PlanOptions baseline{is_for_another ? *options_.baseline : options_.target, options_.goals};
+    ContractionContext own{is_for_another ? baseline : options_, context.model_weight_bytes, context.by_rows,
+                           context.packed_as, context.chain_tile};
     auto plan = complete(*request, instruction, own);
     if (!plan) return refused(instruction, *request, plan.error().message);
     if (is_for_another)

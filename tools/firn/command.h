@@ -34,8 +34,6 @@ void add_verify_command(CLI::App& app, Action& action);
 
 // The text that 'firn help custom-op' prints.
 std::string custom_op_help();
-// The text of 'firn help plans'.
-std::string plans_help();
 
 // The name of the file at `path`, which may be standard input, in messages.
 std::string shown_file(const std::string& path);

@@ -1,6 +1,7 @@
 // Parses the command line. Words that it cannot read are usage errors that say which words exist.
 #include "tools/firn/command_line.h"
 
+#include "compiler/driver/plans_help.h"
 #include "compiler/support/nearest.h"
 #include "compiler/support/standard_output.h"
 #include "compiler/support/unfinished.h"
@@ -105,7 +106,7 @@ void add_help_command(CLI::App& app, Action& action) {
   verb->callback([&app, name, &action] {
     action = [&app, name] {
       if (*name == "custom-op") return print_result(custom_op_help());
-      if (*name == "plans") return print_result(plans_help());
+      if (*name == "plans") return print_result(driver::plans_help());
       const CLI::App* topic = name->empty() ? &app : find_verb(app, *name);
       if (!topic) return report(unknown_verb(app, *name));
       // The help of the whole would be that of the verb `help`, which is being run.

@@ -93,6 +93,11 @@ void CompileFlags::add_variant_to(CLI::App& verb) {
                   "repeatable")
       ->take_all();
   verb.add_option(
+          "--loader", loader,
+          "what loads the code: in-process (default), or system, the C compiler and a shared library, "
+          "as with --link")
+      ->check(one_of({"in-process", "system"}));
+  verb.add_option(
           "--variant", options.variant,
           "with --multiversion: the CPU whose code runs; default: the best that this machine can follow")
       ->needs("--multiversion");
@@ -238,6 +243,7 @@ Result CompileFlags::finish() {
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& path : options.link)
     if (!std::filesystem::exists(path)) return usage_error("--link " + path + ": there is no such file");
+  if (loader == "system") options.loader = driver::Loader::System;
   if (Result read = read_repeated(*this, options); !read) return read;
   return driver::check_target(options);
 }

@@ -14,7 +14,7 @@ namespace firn::tool {
 // Raw words of the command line, turned into CompileOptions by finish().
 struct CompileFlags {
   driver::CompileOptions options;
-  std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes;
+  std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader;
   bool no_winograd = false;
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
       values;

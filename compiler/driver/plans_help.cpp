@@ -1,9 +1,9 @@
-// `firn help plans`: the words of plans, as the compiler lists them.
-#include "tools/firn/command.h"
+// See plans_help.h.
+#include "compiler/driver/plans_help.h"
 
 #include "compiler/plan/kernel_plan.h"
 
-namespace firn::tool {
+namespace firn::driver {
 
 std::string plans_help() {
   return R"(How a kernel is computed is its plan: an attribute of instructions in graphs (firn opt, --emit=graph), and a line
@@ -19,4 +19,4 @@ or "all: PLAN" for one code that all of them run.
 )" + plan::plan_grammar();
 }
 
-} // namespace firn::tool
+} // namespace firn::driver
