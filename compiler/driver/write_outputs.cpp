@@ -127,7 +127,7 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
     return written;
   if (!options.depfile.empty()) {
     std::vector<std::string> inputs;
-    if (options.model != kStandardInput) inputs.push_back(options.model);
+    if (options.model != kStandardInput && !options.model_bytes) inputs.push_back(options.model);
     inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
     if (!options.schedule_db.empty()) inputs.push_back(options.schedule_db);
     auto rule = artifact::write_depfile({object, header, manifest}, inputs);
