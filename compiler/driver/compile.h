@@ -63,6 +63,8 @@ struct CompileOptions {
   std::function<void(const std::string& phase)> progress; // called when a phase begins
   // Called when all files are complete and none is in its place yet: after a failure none will be.
   std::function<Result(const Compilation&)> announce;
+  // Takes the text of an Emit that goes to no file.
+  std::function<Result(const std::string& text)> print;
 
   // Takes the model at this path instead.
   void set_model_path(std::string path) {

@@ -11,7 +11,6 @@
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/integer_text.h"
 #include "compiler/support/output_set.h"
-#include "compiler/support/standard_output.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -149,7 +148,8 @@ Result show_outputs(const RunOptions& options, const Outputs& outputs) {
   }
   if (options.engine == Engine::Object && options.note)
     options.note("ran code for " + cpu_note(options.compile));
-  if (Result printed = print(text); !printed) return printed;
+  if (options.print)
+    if (Result printed = options.print(text); !printed) return printed;
   return files.commit();
 }
 

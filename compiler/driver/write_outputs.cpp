@@ -10,7 +10,6 @@
 #include "compiler/kernel/weights_hash.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
-#include "compiler/support/standard_output.h"
 
 #include <filesystem>
 
@@ -84,7 +83,7 @@ Result finish(const CompileOptions& options, const Compilation& c, OutputSet& ou
   return outputs.commit();
 }
 
-// One text, to the file given or to standard output.
+// Writes one text to the file given, or hands it to the options' print.
 Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outputs) {
   auto text = emit_text(options, c);
   if (!text) return text.error();
@@ -92,7 +91,8 @@ Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outp
     if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written)
       return written;
   if (options.output.empty() || options.output == "-") {
-    if (Result printed = print(*text); !printed) return printed;
+    if (!options.print) return usage_error("the text of --emit has no file to go to");
+    if (Result printed = options.print(*text); !printed) return printed;
     return finish(options, c, outputs);
   }
   std::string path = options.output;
