@@ -29,6 +29,7 @@ enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manife
 enum class Weights : uint8_t { Embed, Init };
 
 struct Compilation;
+class Stages;
 
 struct CompileOptions {
   std::string model; // path of the ONNX file, or of a graph in text form (.hlo); "-": standard input
@@ -151,6 +152,10 @@ struct Compilation {
 // Runs the whole flow. Null with the reasons in `diagnostics` when something failed; nothing is written
 // then.
 std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticList& diagnostics);
+
+// Runs the flow up to the planned program and then `finish`, which may begin further stages.
+std::unique_ptr<Compilation> compile_then(const CompileOptions& options, DiagnosticList& diagnostics,
+                                          const std::function<Result(Compilation&, Stages&)>& finish);
 
 // Everything up to the planned program, without writing files: what run, verify and bench start from.
 std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, DiagnosticList& diagnostics);
