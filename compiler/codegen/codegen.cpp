@@ -9,6 +9,7 @@
 #include "compiler/codegen/object_file.h"
 #include "compiler/codegen/run_guarded.h"
 #include "compiler/kernel/weights_hash.h"
+#include "compiler/support/output_set.h"
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Verifier.h>
@@ -198,12 +199,6 @@ Result check_reach(int64_t weight_bytes) {
                            "; --weight-type holds them in fewer bits");
 }
 
-Expected<int64_t> write_plain(std::span<const char> object, OutputSet& outputs, const std::string& path) {
-  Result written = outputs.write(path, std::string_view(object.data(), object.size()));
-  if (!written) return written.error();
-  return static_cast<int64_t>(object.size());
-}
-
 } // namespace
 
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options) {
@@ -222,7 +217,7 @@ Expected<std::string> emit_assembly(const kernel::Program& program, const Codege
 }
 
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
-                                  OutputSet& outputs, const std::string& path) {
+                                  ByteSink& sink) {
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
   if (!elf)
     if (Result reaches = check_reach(options.embedded(program).weight_bytes); !reaches)
@@ -243,13 +238,12 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
   generation.emitted.module.reset();
   const std::string weights = weights_section(options);
   if (!elf) {
-    auto bytes = write_plain(object, outputs, path);
-    if (!bytes) return bytes.error();
-    facts->object_bytes = *bytes;
+    if (Result written = sink.write({object.data(), object.size()}); !written) return written.error();
+    facts->object_bytes = static_cast<int64_t>(object.size());
     facts->weights_hash = kernel::hash_weights(embedded);
     return facts;
   }
-  auto written = write_elf(object, outputs, path, weights, embedded);
+  auto written = write_elf(object, sink, weights, embedded);
   if (!written) return written.error();
   facts->object_bytes = written->bytes;
   facts->weights_hash = written->weights_hash;
@@ -259,7 +253,8 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   const std::string& path) {
   OutputSet outputs;
-  auto facts = emit_object(program, options, outputs, path);
+  StagedFile file(outputs, path);
+  auto facts = emit_object(program, options, file);
   if (!facts) return facts;
   if (Result written = outputs.commit(); !written) return written.error();
   return facts;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/byte_sink.h"
 #include "compiler/support/goals.h"
-#include "compiler/support/output_set.h"
 #include "compiler/target/target_info.h"
 
 #include <string>
@@ -94,13 +94,13 @@ struct ObjectFacts {
   std::vector<std::string> custom_symbols;    // the program's own functions among these
 };
 
-// Writes the object to `path` as one of `outputs`; in ELF the constants are streamed one at a time into a
-// 64-byte aligned read-only section. Fails with Fault::Internal when the object would need a symbol outside
+// Writes the object to `sink`; in ELF the constants are streamed one at a time into a 64-byte aligned
+// read-only section. Fails with Fault::Internal when the object would need a symbol outside
 // memcpy, memset, memmove, firn_rt2_* and what the platform's start-up code brings, or has a constructor,
 // writable data or unwind tables, and when LLVM fails; nothing is written then.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
-                                  OutputSet& outputs, const std::string& path);
-// Writes an object by itself.
+                                  ByteSink& sink);
+// Writes the object as a file.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   const std::string& path);
 

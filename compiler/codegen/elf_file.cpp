@@ -7,11 +7,8 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
-#include <unistd.h>
 
 namespace firn::codegen {
 
@@ -46,38 +43,49 @@ private:
   const char* names_ = nullptr;
 };
 
-// A file under construction that counts its bytes and remembers the first failure. The descriptor stays open.
-class OutputFile {
+// Counts bytes on their way to a sink, which gets small ones in blocks, and remembers the first failure.
+class Writer {
 public:
-  explicit OutputFile(int descriptor) : file_(::fdopen(::dup(descriptor), "wb")) {}
-  ~OutputFile() {
-    if (file_) std::fclose(file_);
-  }
-  OutputFile(const OutputFile&) = delete;
+  explicit Writer(ByteSink& sink) : sink_(sink) {}
   void write(const void* data, size_t size) {
-    if (error_ == 0 && (!file_ || std::fwrite(data, 1, size, file_) != size)) error_ = errno;
     at_ += static_cast<int64_t>(size);
+    if (block_.size() + size > kBlockBytes) flush();
+    std::string_view bytes(static_cast<const char*>(data), size);
+    if (size > kBlockBytes)
+      pass_on(bytes);
+    else
+      block_ += bytes;
   }
   void pad_to(int64_t position) {
     static constexpr char zeros[4096] = {};
     while (at_ < position) write(zeros, static_cast<size_t>(std::min<int64_t>(position - at_, sizeof zeros)));
   }
   int64_t at() const { return at_; }
-  // 0, or the first failure's errno.
-  int close() {
-    if (file_ && std::fclose(file_) != 0 && error_ == 0) error_ = errno;
-    file_ = nullptr;
-    return error_;
+  // Passes on what is left; the first failure.
+  Result finish() {
+    flush();
+    return result_;
   }
 
 private:
-  std::FILE* file_;
+  static constexpr size_t kBlockBytes = size_t{1} << 16;
+
+  void pass_on(std::string_view bytes) {
+    if (result_) result_ = sink_.write(bytes);
+  }
+  void flush() {
+    if (!block_.empty()) pass_on(block_);
+    block_.clear();
+  }
+
+  ByteSink& sink_;
+  std::string block_;
   int64_t at_ = 0;
-  int error_ = 0;
+  Result result_;
 };
 
 // Streams the constants in the order of their offsets, one at a time in memory. Returns their hash.
-uint64_t write_weights(OutputFile& file, const kernel::Program& program) {
+uint64_t write_weights(Writer& file, const kernel::Program& program) {
   int64_t start = file.at();
   kernel::WeightsHash hash;
   for (const kernel::Constant* constant : kernel::constants_by_offset(program)) {
@@ -95,10 +103,10 @@ uint64_t write_weights(OutputFile& file, const kernel::Program& program) {
 }
 
 template <class Elf>
-Expected<WrittenElf> write(std::span<const char> object, int descriptor, const std::string& weights,
+Expected<WrittenElf> write(std::span<const char> object, ByteSink& sink, const std::string& weights,
                            const kernel::Program& program) {
   View<Elf> view(object);
-  OutputFile file(descriptor);
+  Writer file(sink);
   auto align = [](int64_t n, int64_t alignment) { return (n + alignment - 1) / alignment * alignment; };
   int64_t body_end = static_cast<int64_t>(view.header.e_shoff), weights_at = align(body_end, 64),
           weights_size = 0;
@@ -112,6 +120,8 @@ Expected<WrittenElf> write(std::span<const char> object, int descriptor, const s
     return usage_error("the weights of " + std::to_string(weights_size) + " bytes exceed a 32-bit object");
   }
   view.header.e_shoff = static_cast<decltype(view.header.e_shoff)>(align(weights_at + weights_size, 8));
+  const size_t sections_size = view.sections.size() * sizeof view.sections[0];
+  sink.expect(static_cast<size_t>(view.header.e_shoff) + sections_size);
   file.write(&view.header, sizeof view.header);
   file.write(object.data() + sizeof view.header, static_cast<size_t>(body_end) - sizeof view.header);
   uint64_t weights_hash = kernel::WeightsHash().finish(0);
@@ -120,21 +130,18 @@ Expected<WrittenElf> write(std::span<const char> object, int descriptor, const s
     weights_hash = write_weights(file, program);
   }
   file.pad_to(static_cast<int64_t>(view.header.e_shoff));
-  file.write(view.sections.data(), view.sections.size() * sizeof view.sections[0]);
+  file.write(view.sections.data(), sections_size);
   WrittenElf written{file.at(), weights_hash};
-  if (int error = file.close(); error != 0)
-    return usage_error(std::string("cannot write the object: ") + std::strerror(error));
+  if (Result done = file.finish(); !done) return done.error();
   return written;
 }
 
 } // namespace
 
-Expected<WrittenElf> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
-                               const std::string& weights, const kernel::Program& program) {
-  auto file = outputs.stage(path);
-  if (!file) return file.error();
-  return object[EI_CLASS] == ELFCLASS64 ? write<Elf64>(object, *file, weights, program)
-                                        : write<Elf32>(object, *file, weights, program);
+Expected<WrittenElf> write_elf(std::span<const char> object, ByteSink& sink, const std::string& weights,
+                               const kernel::Program& program) {
+  return object[EI_CLASS] == ELFCLASS64 ? write<Elf64>(object, sink, weights, program)
+                                        : write<Elf32>(object, sink, weights, program);
 }
 
 } // namespace firn::codegen

@@ -14,9 +14,9 @@ struct WrittenElf {
   uint64_t weights_hash = 0; // kernel/weights_hash.h
 };
 
-// Writes `object` to `path` as one of `outputs`; the section named `weights` gets the program's constants
+// Writes `object` to `sink`; the section named `weights` gets the program's constants
 // instead of its placeholder.
-Expected<WrittenElf> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
-                               const std::string& weights, const kernel::Program& program);
+Expected<WrittenElf> write_elf(std::span<const char> object, ByteSink& sink, const std::string& weights,
+                               const kernel::Program& program);
 
 } // namespace firn::codegen

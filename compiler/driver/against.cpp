@@ -142,7 +142,7 @@ Expected<StatedErrors> state_errors(const CompileOptions& options) {
   run.dump_folder.clear(); // dumps are for the compilation itself, not for these runs
   run.progress = nullptr;
   fs::path model(run.model);
-  if (model.filename() != "model.onnx") return on_seeded_inputs(run);
+  if (run.model_bytes || model.filename() != "model.onnx") return on_seeded_inputs(run);
   auto facts = onnx::inspect_onnx(run.model);
   if (!facts) return facts.error();
   auto sets = read_data_sets(model.has_parent_path() ? model.parent_path().string() : ".", *facts);
@@ -173,7 +173,7 @@ CaseResult state_case(const VerifyOptions& options, const std::string& path) {
   fs::path at(path);
   result.name = (at.has_filename() ? at : at.parent_path()).filename().string();
   CompileOptions compile = options.compile;
-  compile.model = fs::is_directory(at) ? path + "/model.onnx" : path;
+  compile.set_model_path(fs::is_directory(at) ? path + "/model.onnx" : path);
   auto errors = state_errors(compile);
   if (!errors) {
     result.verdict = errors.error().fault == Fault::Unsupported ? Verdict::Refused : Verdict::Wrong;

@@ -79,7 +79,7 @@ Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilatio
 
 bool build_worker(const BenchOptions& options, DiagnosticList& diagnostics) {
   CompileOptions compile = options.compile;
-  compile.model = options.build_folder + "/model.onnx";
+  compile.set_model_path(options.build_folder + "/model.onnx");
   auto facts = onnx::inspect_onnx(compile.model);
   if (!facts) return diagnostics.add(facts.error()), false;
   auto sets = read_stored_sets(*facts, options.build_folder);

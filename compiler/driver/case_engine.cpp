@@ -76,7 +76,7 @@ Expected<std::vector<DataSet>> read_data_sets(const std::string& folder, const o
 Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
   const GivenInputs& given = set.inputs.tensors;
   CompileOptions compile = options_;
-  compile.model = model_;
+  compile.set_model_path(model_);
   for (const auto& [name, length] : set.inputs.lengths) compile.import.lengths[name] = length;
   bind_inputs(given, facts_, compile.import);
   for (const std::string& name : fixed_)

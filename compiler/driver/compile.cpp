@@ -126,24 +126,6 @@ bool travel(Flow flow) {
   return true;
 }
 
-// Runs the body on a compilation that has come to the end of the road. Null with the reasons in `diagnostics`
-// when one of them failed; a failed check names the stage.
-template <class Body>
-std::unique_ptr<Compilation> run_stages(const CompileOptions& options, DiagnosticList& diagnostics,
-                                        Body body) {
-  auto compilation = std::make_unique<Compilation>();
-  Stages stages(options, *compilation);
-  return guarded(options.model, diagnostics, nullptr, [&]() -> std::unique_ptr<Compilation> {
-    try {
-      if (!travel({options, *compilation, stages, diagnostics}) || !body(*compilation, stages))
-        return nullptr;
-      return std::move(compilation);
-    } catch (const InternalFailure& failure) {
-      throw InternalFailure("in stage '" + stages.running() + "', " + failure.message());
-    }
-  });
-}
-
 } // namespace
 
 const kernel::Program& Compilation::program_at(size_t variant, const std::vector<size_t>& extents) const {
@@ -156,29 +138,43 @@ const kernel::Program& Compilation::program_at(size_t variant, const std::vector
   return program_of(variant);
 }
 
+// A failed check names the stage.
+std::unique_ptr<Compilation> compile_then(const CompileOptions& options, DiagnosticList& diagnostics,
+                                          const std::function<Result(Compilation&, Stages&)>& finish) {
+  auto compilation = std::make_unique<Compilation>();
+  Stages stages(options, *compilation);
+  return guarded(options.model, diagnostics, nullptr, [&]() -> std::unique_ptr<Compilation> {
+    try {
+      Flow flow{options, *compilation, stages, diagnostics};
+      if (!travel(flow) || !flow.check(finish(*compilation, stages))) return nullptr;
+      return std::move(compilation);
+    } catch (const InternalFailure& failure) {
+      throw InternalFailure("in stage '" + stages.running() + "', " + failure.message());
+    }
+  });
+}
+
 std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, DiagnosticList& diagnostics) {
-  return run_stages(options, diagnostics, [&](Compilation& compilation, Stages& stages) {
+  return compile_then(options, diagnostics, [&](Compilation& compilation, Stages& stages) -> Result {
     stages.end();
     auto variant = variant_to_run(options);
-    if (!variant) return diagnostics.add(variant.error()), false;
+    if (!variant) return variant.error();
     compilation.run_variant = *variant;
     compilation.link = options.link;
     compilation.loader = options.loader;
-    return true;
+    return {};
   });
 }
 
 std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticList& diagnostics) {
-  return run_stages(options, diagnostics, [&](Compilation& compilation, Stages& stages) {
+  return compile_then(options, diagnostics, [&](Compilation& compilation, Stages& stages) {
     stages.begin("generate code");
     CompileOptions writing = options;
     writing.announce = [&](const Compilation& complete) -> Result {
       stages.end();
       return options.announce ? options.announce(complete) : Result();
     };
-    Result written = write_outputs(writing, compilation);
-    if (!written) diagnostics.add(written.error());
-    return static_cast<bool>(written);
+    return write_outputs(writing, compilation);
   });
 }
 

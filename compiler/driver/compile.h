@@ -11,8 +11,10 @@
 #include "compiler/support/goals.h"
 #include "compiler/target/cpu_list.h"
 
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,11 +33,17 @@ enum class Weights : uint8_t { Embed, Init };
 enum class Loader : uint8_t { InProcess, System };
 
 struct Compilation;
+class Stages;
 
 struct CompileOptions {
-  std::string model;      // path of the ONNX file, or of a graph in text form (.hlo)
-  std::string weights_in; // side file with the large constants of a graph in text form; empty: none
-  std::string output;     // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
+  std::string model; // path of the ONNX file, or of a graph in text form (.hlo); "-": standard input
+  // The model in memory instead of a file: ONNX, or a graph in text form, which is told by the ending .hlo of
+  // `model` or by its first word. `model` is the name from which messages and outputs take theirs, such as
+  // "digits.onnx". The compilation copies the bytes.
+  std::optional<std::span<const std::byte>> model_bytes;
+  std::string model_folder; // with model_bytes: where external data may lie; empty: the model may have none
+  std::string weights_in;   // side file with the large constants of a graph in text form; empty: none
+  std::string output;       // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
   Emit emit = Emit::Object;
   std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;
@@ -61,6 +69,14 @@ struct CompileOptions {
   std::function<void(const std::string& phase)> progress; // called when a phase begins
   // Called when all files are complete and none is in its place yet: after a failure none will be.
   std::function<Result(const Compilation&)> announce;
+  // Takes the text of an Emit that goes to no file.
+  std::function<Result(const std::string& text)> print;
+
+  // Takes the model at this path instead.
+  void set_model_path(std::string path) {
+    model = std::move(path);
+    model_bytes.reset();
+  }
 };
 
 // One phase of a compilation, for --time-passes.
@@ -142,6 +158,10 @@ struct Compilation {
 // Runs the whole flow. Null with the reasons in `diagnostics` when something failed; nothing is written
 // then.
 std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticList& diagnostics);
+
+// Runs the flow up to the planned program and then `finish`, which may begin further stages.
+std::unique_ptr<Compilation> compile_then(const CompileOptions& options, DiagnosticList& diagnostics,
+                                          const std::function<Result(Compilation&, Stages&)>& finish);
 
 // Everything up to the planned program, without writing files: what run, verify and bench start from.
 std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, DiagnosticList& diagnostics);

@@ -4,6 +4,7 @@
 #include "compiler/driver/read_graph.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/text_scanner.h"
 
 #include <algorithm>
 
@@ -89,9 +90,17 @@ void name_inputs(Function& main) {
     main.parameter_names.push_back(parameter->name());
 }
 
-Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions& options) {
+// A file's name tells whether it holds a graph in text form; without a file the first word tells as well.
+bool is_graph_text(const CompileOptions& options, const MappedFile& file) {
+  if (options.model.ends_with(".hlo")) return true;
+  bool has_file = !options.model_bytes && options.model != kStandardInput;
+  return !has_file && TextScanner(options.model, text_of(file)).next_is("module");
+}
+
+Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions& options,
+                                                           const MappedFile& file) {
   if (Result allowed = check_no_import_options(options.import); !allowed) return allowed.error();
-  auto graph = read_graph(options.model, options.weights_in);
+  auto graph = read_graph(file, options.weights_in);
   if (!graph) return graph.error();
   auto imported = std::make_unique<onnx::ImportedModel>();
   imported->module = std::move(graph->module);
@@ -116,21 +125,29 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
 
 } // namespace
 
+Expected<onnx::ModelFile> open_model(const CompileOptions& options) {
+  if (!options.model_bytes) return onnx::open_model(options.model);
+  // Constants of the module stay where the model has them, and the module outlives the call.
+  std::string copy(reinterpret_cast<const char*>(options.model_bytes->data()), options.model_bytes->size());
+  return onnx::ModelFile{MappedFile::from_bytes(options.model, std::move(copy)), options.model_folder};
+}
+
 std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
                                                   DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), nullptr; };
-  if (is_graph_text(options.model)) {
-    auto imported = import_text(options);
+  auto model = open_model(options);
+  if (!model) return failed(model.error());
+  if (is_graph_text(options, *model->file)) {
+    auto imported = import_text(options, *model->file);
     return imported ? std::move(*imported) : failed(imported.error());
   }
   if (!options.weights_in.empty())
     return failed(usage_error("--weights-in goes with a graph in text form (.hlo), not with an ONNX model"));
   if (options.emit != Emit::Graph)
-    if (Result bound = onnx::check_dims_bound(options.model, options.import); !bound)
-      return failed(bound.error());
+    if (Result bound = onnx::check_dims_bound(*model, options.import); !bound) return failed(bound.error());
   onnx::ImportOptions import = options.import;
   import.refittable_constants = options.weights == Weights::Init;
-  return onnx::import_onnx(options.model, import, diagnostics);
+  return onnx::import_onnx(*model, import, diagnostics);
 }
 
 } // namespace firn::driver

@@ -2,10 +2,14 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
+#include "compiler/frontend/onnx/model_file.h"
 
 namespace firn::driver {
 
-// Imports the ONNX model or the graph in text form that `options.model` names. Null with the reasons in
+// The options' model: a file, standard input, or bytes in memory.
+Expected<onnx::ModelFile> open_model(const CompileOptions& options);
+
+// Imports the options' model, ONNX or a graph in text form. Null with the reasons in
 // `diagnostics` when that failed, or when symbolic dims remain that the form to emit cannot have.
 std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options, DiagnosticList& diagnostics);
 

@@ -3,6 +3,7 @@
 
 #include "compiler/artifact/manifest.h"
 #include "compiler/driver/guarded.h"
+#include "compiler/driver/import_model.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/support/diagnostic_text.h"
@@ -105,14 +106,14 @@ using OpenDims = std::vector<std::pair<std::string, int>>;
 // Finds values for the dims with which the model can be imported. It tries sizes that inputs often have;
 // first axes, which count samples, try 1 before these. Nothing if none will do; `missing` names a file that
 // is not there and without which no size can be tried.
-std::optional<CompileOptions> with_dims_bound(const CompileOptions& options, const OpenDims& open,
-                                              DiagnosticList& missing) {
+std::optional<CompileOptions> with_dims_bound(const CompileOptions& options, const onnx::ModelFile& model,
+                                              const OpenDims& open, DiagnosticList& missing) {
   for (bool one_sample : {true, false})
     for (int64_t size : {64, 224, 16, 128, 256, 512, 32, 8, 4, 2, 1}) {
       CompileOptions bound = options;
       for (const auto& [name, axis] : open) bound.import.dims[name] = one_sample && axis == 0 ? 1 : size;
       DiagnosticList reasons;
-      if (onnx::import_onnx(bound.model, bound.import, reasons)) return bound;
+      if (onnx::import_onnx(model, bound.import, reasons)) return bound;
       if (gravest_fault(reasons) == Fault::Usage) return missing = std::move(reasons), std::nullopt;
     }
   return std::nullopt;
@@ -131,11 +132,12 @@ std::string compile_line(const CompileOptions& options, const OpenDims& open,
   return line;
 }
 
-Verdict judge(const CompileOptions& options, onnx::ModelFacts& facts, DiagnosticList& diagnostics) {
+Verdict judge(const CompileOptions& options, const onnx::ModelFile& model, onnx::ModelFacts& facts,
+              DiagnosticList& diagnostics) {
   Verdict verdict;
-  auto open = onnx::unbound_dims(options.model, options.import);
+  auto open = onnx::unbound_dims(model, options.import);
   std::optional<CompileOptions> bound;
-  if (open && !open->empty()) bound = with_dims_bound(options, *open, diagnostics);
+  if (open && !open->empty()) bound = with_dims_bound(options, model, *open, diagnostics);
   if (!diagnostics.empty()) return verdict;
   auto compilation = compile_in_memory(bound ? *bound : options, diagnostics);
   if (!compilation) return verdict;
@@ -151,9 +153,11 @@ Verdict judge(const CompileOptions& options, onnx::ModelFacts& facts, Diagnostic
 } // namespace
 
 static std::string inspect_model(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
-  auto facts = onnx::inspect_onnx(options.model, options.import);
+  auto model = open_model(options);
+  if (!model) return diagnostics.add(model.error()), "";
+  auto facts = onnx::inspect_onnx(*model, options.import);
   if (!facts) return diagnostics.add(facts.error()), "";
-  Verdict verdict = judge(options, *facts, diagnostics);
+  Verdict verdict = judge(options, *model, *facts, diagnostics);
   return json ? as_json(*facts, verdict, diagnostics) : as_text(options, *facts, verdict);
 }
 

@@ -5,7 +5,7 @@
 #include "compiler/driver/runtime_symbols.h"
 #include "compiler/driver/system_loader.h"
 #include "compiler/load/loaded_object.h"
-#include "compiler/support/mapped_file.h"
+#include "compiler/support/byte_sink.h"
 #include "include/firn/abi.h"
 
 namespace firn::driver {
@@ -20,13 +20,11 @@ private:
   load::LoadedObject object_;
 };
 
-Expected<std::unique_ptr<LoadedCode>> load_in_process(const Compilation& c, const std::string& object) {
-  auto file = MappedFile::open(object);
-  if (!file) return file.error();
+Expected<std::unique_ptr<LoadedCode>> load_in_process(const Compilation& c, std::string_view object) {
   load::LoadOptions options;
   options.name = "the object of " + c.description.class_name;
   options.symbols = runtime_symbols();
-  auto loaded = load::LoadedObject::load((*file)->bytes(), options);
+  auto loaded = load::LoadedObject::load(std::as_bytes(std::span(object)), options);
   if (!loaded) return loaded.error();
   return std::unique_ptr<LoadedCode>(std::make_unique<CodeInProcess>(std::move(*loaded)));
 }
@@ -39,23 +37,39 @@ Result check_cpu(const Compilation& c) {
   return status == FIRN_STATUS_OK ? Result() : usage_error(firn_rt2_status_message(status));
 }
 
-} // namespace
+// Whether the compilation can be loaded, by what is known once its object is there.
+Result complete(Compilation& c, codegen::ObjectFacts facts) {
+  c.object = std::move(facts);
+  describe_object(c);
+  if (Result linked = check_program_files(c); !linked) return linked;
+  return check_cpu(c);
+}
 
-Expected<std::unique_ptr<LoadedCode>> load_code(Compilation& c) {
+Expected<std::unique_ptr<LoadedCode>> generate_in_process(Compilation& c) {
+  MemorySink object;
+  auto facts = codegen::emit_object(c.program, c.codegen, object);
+  if (!facts) return facts.error();
+  if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
+  return load_in_process(c, object.take());
+}
+
+Expected<std::unique_ptr<LoadedCode>> generate_for_system(Compilation& c) {
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.error();
-  // Files of the program may keep their functions to what they are linked with.
-  const bool by_system = c.loader == Loader::System || !c.link.empty();
   codegen::CodegenOptions options = c.codegen;
-  options.exported = by_system;
+  options.exported = true;
   const std::string object = folder->file("model.o");
   auto facts = codegen::emit_object(c.program, options, object);
   if (!facts) return facts.error();
-  c.object = std::move(*facts);
-  describe_object(c);
-  if (Result complete = check_program_files(c); !complete) return complete.error();
-  if (Result runs = check_cpu(c); !runs) return runs.error();
-  return by_system ? load_by_system(c, *folder, object) : load_in_process(c, object);
+  if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
+  return load_by_system(c, *folder, object);
+}
+
+} // namespace
+
+Expected<std::unique_ptr<LoadedCode>> load_code(Compilation& c) {
+  // Files of the program may keep their functions to what they are linked with.
+  return c.loader == Loader::System || !c.link.empty() ? generate_for_system(c) : generate_in_process(c);
 }
 
 } // namespace firn::driver

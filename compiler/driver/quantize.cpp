@@ -130,7 +130,8 @@ static std::optional<QuantizedModel> quantize_checked(const QuantizeOptions& opt
     auto read = onnx::inspect_onnx(path);
     if (!read) return read.error();
     CompileOptions runs = *here, compile = options.compile;
-    runs.model = compile.model = path;
+    runs.set_model_path(path);
+    compile.set_model_path(path);
     auto executable = compiled_model(std::move(runs), *read, external_files);
     bool runs_as_asked =
         here->cpu == compile.cpu && here->features == compile.features && here->triple == compile.triple;

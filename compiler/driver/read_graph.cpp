@@ -21,17 +21,14 @@ Expected<LiteralTable> read_side_file(const std::string& path) {
 
 } // namespace
 
-bool is_graph_text(const std::string& path) {
-  if (path != kStandardInput) return path.ends_with(".hlo");
-  auto text = read_text(path);
-  return text && TextScanner(path, *text).next_is("module");
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
 Expected<std::string> read_text(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
-  auto bytes = (*file)->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return std::string(text_of(**file));
 }
 
 Expected<GraphText> parse_graph(const std::string& path, const std::string& text,
@@ -44,10 +41,8 @@ Expected<GraphText> parse_graph(const std::string& path, const std::string& text
   return GraphText{std::move(*module), sha256_hex(std::as_bytes(std::span(text)))};
 }
 
-Expected<GraphText> read_graph(const std::string& path, const std::string& weights) {
-  auto text = read_text(path);
-  if (!text) return text.error();
-  return parse_graph(path, *text, weights);
+Expected<GraphText> read_graph(const MappedFile& file, const std::string& weights) {
+  return parse_graph(file.path(), std::string(text_of(file)), weights);
 }
 
 bool is_kernel_text(const std::string& path, const std::string& text) {

@@ -8,7 +8,6 @@
 #include "compiler/frontend/onnx/import/model_part.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
-#include "compiler/support/standard_output.h"
 #include "compiler/support/temporary_folder.h"
 
 #include <algorithm>
@@ -239,7 +238,8 @@ static Result reduce_model(const ReduceOptions& options) {
   if (nodes.size() > kListed) text += "  and " + std::to_string(nodes.size() - kListed) + " more\n";
   OutputSet outputs;
   if (Result written = outputs.write(output, reduction.model()); !written) return written;
-  if (Result printed = print(text); !printed) return printed;
+  if (options.announce)
+    if (Result announced = options.announce(text); !announced) return announced;
   return outputs.commit();
 }
 

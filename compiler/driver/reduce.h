@@ -15,10 +15,12 @@ struct ReduceOptions {
   std::string output;        // empty: MODEL.reduced.onnx
   int timeout_seconds = 300; // per check; one that takes longer fails by that
   std::function<void(const std::string& line)> progress; // called with each smaller part; may be empty
+  // Called with a text about the part that was found, before it is written; may be empty.
+  std::function<Result(const std::string& text)> announce;
 };
 
 // Writes the smallest part of the model that was found on which the check ends as it does on the whole, with
-// the same exit code other than 0. Standard output says what is written, before it is.
+// the same exit code other than 0.
 Result reduce(const ReduceOptions& options);
 
 } // namespace firn::driver

@@ -4,13 +4,13 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/guarded.h"
+#include "compiler/driver/import_model.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/integer_text.h"
 #include "compiler/support/output_set.h"
-#include "compiler/support/standard_output.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -100,7 +100,8 @@ struct Outputs {
 };
 
 // The outputs, or nothing with the reasons in `diagnostics`.
-std::optional<Outputs> compute(const RunOptions& options, CompileOptions& compile, const GivenInputs& inputs,
+std::optional<Outputs> compute(const RunOptions& options, const onnx::ModelFile& model,
+                               CompileOptions& compile, const GivenInputs& inputs,
                                DiagnosticList& diagnostics) {
   auto result_of = [&](const Module* module, Expected<Tensors> outputs) -> std::optional<Outputs> {
     if (outputs) return Outputs{module->main().result_names, std::move(*outputs)};
@@ -110,7 +111,7 @@ std::optional<Outputs> compute(const RunOptions& options, CompileOptions& compil
   if (options.engine == Engine::Evaluator) {
     auto imported =
         with_unknown_inputs_fixed(inputs, compile.import, diagnostics, [&](DiagnosticList& reasons) {
-          return onnx::import_onnx(compile.model, compile.import, reasons);
+          return onnx::import_onnx(model, compile.import, reasons);
         });
     if (!imported) return std::nullopt;
     auto arguments = all_arguments_of(*imported, inputs);
@@ -147,7 +148,8 @@ Result show_outputs(const RunOptions& options, const Outputs& outputs) {
   }
   if (options.engine == Engine::Object && options.note)
     options.note("ran code for " + cpu_note(options.compile));
-  if (Result printed = print(text); !printed) return printed;
+  if (options.print)
+    if (Result printed = options.print(text); !printed) return printed;
   return files.commit();
 }
 
@@ -163,7 +165,9 @@ Expected<LiteralRef> read_tensor(const std::string& path, const std::string& typ
 }
 
 static bool run_model(const RunOptions& options, DiagnosticList& diagnostics) {
-  auto facts = onnx::inspect_onnx(options.compile.model);
+  auto model = open_model(options.compile);
+  if (!model) return diagnostics.add(model.error()), false;
+  auto facts = onnx::inspect_onnx(*model);
   if (!facts) return diagnostics.add(facts.error()), false;
   if (options.engine == Engine::Object)
     if (Result runs = check_runs_here(options.compile); !runs) return diagnostics.add(runs.error()), false;
@@ -179,7 +183,7 @@ static bool run_model(const RunOptions& options, DiagnosticList& diagnostics) {
     return false;
   }
   bind_inputs(inputs->tensors, *facts, compile.import);
-  auto outputs = compute(options, compile, inputs->tensors, diagnostics);
+  auto outputs = compute(options, *model, compile, inputs->tensors, diagnostics);
   if (!outputs) return false;
   Result shown = show_outputs(options, *outputs);
   return shown || (diagnostics.add(shown.error()), false);

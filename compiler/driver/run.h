@@ -11,13 +11,15 @@ struct RunOptions {
   CompileOptions compile;
   Engine engine = Engine::Object;
   std::vector<std::pair<std::string, std::string>> inputs; // name and file (.npy or .pb)
-  std::string output_dir;                                  // outputs as NAME.npy; empty: printed
+  std::string output_dir;                                  // outputs as NAME.npy; empty: in the text
+  // Called with the text before files are written; after its failure none will be. May be empty.
+  std::function<Result(const std::string& text)> print;
   std::function<void(const std::string& line)>
       note; // called with what a person may want to know; may be empty
 };
 
-// Prints each output's type and first values, or the files that are then written. False, with the reasons in
-// `diagnostics`, if that failed.
+// Prints a text: each output's type and first values, or the names of the files that are then written.
+// False, with the reasons in `diagnostics`, if that failed.
 bool run(const RunOptions& options, DiagnosticList& diagnostics);
 
 // A tensor of a .npy or .pb file; `type`, a text such as "f8e5m2[3]" or empty if unknown, is the type of

@@ -7,7 +7,6 @@
 #include "compiler/driver/guarded.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/support/output_set.h"
-#include "compiler/support/standard_output.h"
 #include "compiler/support/temporary_folder.h"
 #include "compiler/support/unfinished.h"
 
@@ -78,9 +77,7 @@ Child start_child(const VerifyOptions& options, const std::string& folder) {
     try {
       result = options.against_own ? state_case(options, folder) : verify_case(options, folder);
     } catch (const InternalFailure& failure) { // nothing of the parent's may run here
-      std::fprintf(stderr, "firn: internal error: %s: %s\n", folder.c_str(), failure.message().c_str());
-      std::fflush(stderr);
-      ::_exit(static_cast<int>(Fault::Internal));
+      result.message = "internal error: " + failure.message();
     }
     std::ostringstream line;
     line << static_cast<int>(result.verdict) << " " << result.is_random << " " << number_text(result.error)
@@ -298,6 +295,7 @@ static Expected<int> verify_cases(const VerifyOptions& options) {
     if (auto list = read_list(options.list); !list) return list.error();
   auto start = Clock::now();
   Totals totals;
+  auto print = [&](const std::string& text) { return options.print ? options.print(text) : Result(); };
   Result printed = print(options.json ? "{\"cases\": [" : "");
   bool is_first = true;
   Runner(options, cases).run([&](const CaseResult& result) {

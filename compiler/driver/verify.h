@@ -19,6 +19,8 @@ struct VerifyOptions {
   std::string list;          // refusals that are expected: "name  reason" per line
   bool update_list = false;
   bool json = false;
+  // Called with each part of the text as it comes to be known; what it fails with ends the run. May be empty.
+  std::function<Result(const std::string& text)> print;
   bool quiet = false;   // print only what is not a pass
   bool verbose = false; // and which inputs were fixed to their values, as they decide shapes
 };
@@ -34,7 +36,7 @@ struct CaseResult {
   std::string stated;     // against_own: the errors, as text or JSON
 };
 
-// Prints a line per case and the totals to standard output, or one JSON document. 0 if nothing is wrong and
+// Prints a line per case and the totals, or one JSON document. 0 if nothing is wrong and
 // the refusals equal the list, else 1.
 Expected<int> verify(const VerifyOptions& options);
 

@@ -1,4 +1,4 @@
-// The files of a compilation.
+// The outputs of a compilation.
 #include "compiler/driver/write_outputs.h"
 
 #include "compiler/artifact/depfile.h"
@@ -10,7 +10,6 @@
 #include "compiler/kernel/weights_hash.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/output_set.h"
-#include "compiler/support/standard_output.h"
 
 #include <filesystem>
 
@@ -84,7 +83,7 @@ Result finish(const CompileOptions& options, const Compilation& c, OutputSet& ou
   return outputs.commit();
 }
 
-// One text, to the file given or to standard output.
+// Writes one text to the file given, or hands it to the options' print.
 Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outputs) {
   auto text = emit_text(options, c);
   if (!text) return text.error();
@@ -92,7 +91,8 @@ Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outp
     if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written)
       return written;
   if (options.output.empty() || options.output == "-") {
-    if (Result printed = print(*text); !printed) return printed;
+    if (!options.print) return usage_error("the text of --emit has no file to go to");
+    if (Result printed = options.print(*text); !printed) return printed;
     return finish(options, c, outputs);
   }
   std::string path = options.output;
@@ -102,39 +102,52 @@ Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outp
   return finish(options, c, outputs);
 }
 
-} // namespace
-
-Result write_outputs(const CompileOptions& options, Compilation& c) {
-  OutputSet outputs;
-  bool needs_object =
-      options.emit == Emit::Object || options.emit == Emit::Manifest || options.emit == Emit::Header;
-  if (!needs_object) return write_text(options, c, outputs);
-
-  std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h",
-              manifest = stem + ".json";
-  auto facts = codegen::emit_object(c.program, c.codegen, outputs, object);
+// Generates the object and adds its sizes to the description.
+Result make_object(const CompileOptions& options, Compilation& c, ByteSink& sink) {
+  auto facts = codegen::emit_object(c.program, c.codegen, sink);
   if (!facts) return facts.error();
   c.object = std::move(*facts);
   describe_object(c);
-  artifact::Budgets budgets{options.flash_budget, options.ram_budget};
-  if (Result kept = artifact::check_budgets(c.description, budgets); !kept) return kept;
+  return artifact::check_budgets(c.description, {options.flash_budget, options.ram_budget});
+}
+
+// The rule that says which files the outputs depend on.
+Expected<std::string> depfile_text(const CompileOptions& options, const Compilation& c) {
+  std::vector<std::string> inputs;
+  if (options.model != kStandardInput && !options.model_bytes) inputs.push_back(options.model);
+  inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
+  if (!options.schedule_db.empty()) inputs.push_back(options.schedule_db);
+  return artifact::write_depfile(c.files, inputs);
+}
+
+} // namespace
+
+Expected<ObjectTexts> write_object(const CompileOptions& options, Compilation& c, ByteSink& sink) {
+  if (Result made = make_object(options, c, sink); !made) return made.error();
+  return ObjectTexts{artifact::write_header(c.description), artifact::write_manifest(c.description)};
+}
+
+Result write_outputs(const CompileOptions& options, Compilation& c) {
+  OutputSet outputs;
   if (options.emit != Emit::Object) {
-    OutputSet text_only;
-    return write_text(options, c, text_only);
+    DiscardingSink object; // header and manifest state its sizes
+    if (options.emit == Emit::Manifest || options.emit == Emit::Header)
+      if (Result made = make_object(options, c, object); !made) return made;
+    return write_text(options, c, outputs);
   }
-  if (Result written = outputs.write(header, artifact::write_header(c.description)); !written) return written;
-  if (Result written = outputs.write(manifest, artifact::write_manifest(c.description)); !written)
-    return written;
+  std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h",
+              manifest = stem + ".json";
+  StagedFile object_file(outputs, object);
+  auto texts = write_object(options, c, object_file);
+  if (!texts) return texts.error();
+  if (Result written = outputs.write(header, texts->header); !written) return written;
+  if (Result written = outputs.write(manifest, texts->manifest); !written) return written;
+  c.files = {object, header, manifest};
   if (!options.depfile.empty()) {
-    std::vector<std::string> inputs;
-    if (options.model != kStandardInput) inputs.push_back(options.model);
-    inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
-    if (!options.schedule_db.empty()) inputs.push_back(options.schedule_db);
-    auto rule = artifact::write_depfile({object, header, manifest}, inputs);
+    auto rule = depfile_text(options, c);
     if (!rule) return rule.error();
     if (Result written = outputs.write(options.depfile, *rule); !written) return written;
   }
-  c.files = {object, header, manifest};
   return finish(options, c, outputs);
 }
 

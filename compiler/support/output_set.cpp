@@ -149,6 +149,16 @@ void OutputSet::remove_leftovers() {
   files_.clear();
 }
 
+Result StagedFile::write(std::string_view bytes) {
+  if (descriptor_ < 0) {
+    Expected<int> file = outputs_.stage(path_);
+    if (!file) return file.error();
+    descriptor_ = *file;
+  }
+  if (const int error = write_all(descriptor_, bytes); error != 0) return cannot_write(path_, error);
+  return {};
+}
+
 Result write_file(const std::string& path, std::string_view content) {
   OutputSet outputs;
   if (Result written = outputs.write(path, content); !written) return written;

@@ -3,7 +3,7 @@
 // what was there before stays.
 #pragma once
 
-#include "compiler/support/diagnostic.h"
+#include "compiler/support/byte_sink.h"
 
 #include <string>
 #include <string_view>
@@ -40,6 +40,18 @@ private:
   void take_back();
   void remove_leftovers();
   std::vector<File> files_;
+};
+
+// One file of a set, staged with its first bytes: a writer that fails before these touches no file.
+class StagedFile final : public ByteSink {
+public:
+  StagedFile(OutputSet& outputs, std::string path) : outputs_(outputs), path_(std::move(path)) {}
+  Result write(std::string_view bytes) override;
+
+private:
+  OutputSet& outputs_;
+  std::string path_;
+  int descriptor_ = -1;
 };
 
 // Writes one file: all of it or, after a failure, what was there before.

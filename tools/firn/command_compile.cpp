@@ -1,12 +1,12 @@
 // The verb `compile`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/standard_output.h"
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/against.h"
 #include "compiler/driver/compile_text.h"
 #include "compiler/support/diagnostic_text.h"
-#include "compiler/support/standard_output.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -128,6 +128,7 @@ int run(CompileCommand& command) {
     end_progress();
     return print_facts(command, compilation);
   };
+  options.print = print;
   DiagnosticList diagnostics;
   auto compilation = driver::compile(options, diagnostics);
   if (!compilation) {

@@ -3,8 +3,8 @@
 
 #include "compiler/driver/plans_help.h"
 #include "compiler/support/nearest.h"
-#include "compiler/support/standard_output.h"
 #include "compiler/support/unfinished.h"
+#include "tools/firn/standard_output.h"
 #include "tools/firn/value_checks.h"
 
 #include <CLI/CLI.hpp>

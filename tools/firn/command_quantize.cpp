@@ -1,11 +1,11 @@
 // The verb `quantize`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/standard_output.h"
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/quantize.h"
 #include "compiler/support/diagnostic_text.h"
-#include "compiler/support/standard_output.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

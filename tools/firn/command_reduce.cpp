@@ -1,5 +1,6 @@
 // The verb `reduce`.
 #include "tools/firn/command.h"
+#include "tools/firn/standard_output.h"
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/reduce.h"
@@ -24,6 +25,7 @@ void add_reduce_command(CLI::App& app, Action& action) {
   verb->add_option("--timeout", options->timeout_seconds,
                    "seconds per check, one that takes longer is ended and fails by that; default 300")
       ->check(whole_between(1, 1'000'000));
+  options->announce = print;
   auto quiet = std::make_shared<bool>(false);
   verb->add_flag("-q,--quiet", *quiet, "no progress");
   verb->footer(

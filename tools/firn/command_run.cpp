@@ -1,6 +1,7 @@
 // The verbs `run` and `verify`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/standard_output.h"
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/run.h"
@@ -40,6 +41,7 @@ int run(RunCommand& command) {
     command.options.inputs.push_back({word.substr(0, at), word.substr(at + 1)});
   }
   command.options.compile = command.flags.options;
+  command.options.print = print;
   command.options.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   DiagnosticList diagnostics;
   bool done = driver::run(command.options, diagnostics);
@@ -57,6 +59,7 @@ int run(VerifyCommand& command) {
   command.options.against_own = !command.against.empty();
   command.options.engine = engine_of(command.engine);
   command.options.compile = command.flags.options;
+  command.options.print = print;
   auto code = driver::verify(command.options);
   return code ? *code : report(code.error());
 }

@@ -1,8 +1,8 @@
 // Prints messages and results of the tool, and returns the exit code.
 #include "compiler/support/diagnostic_text.h"
 #include "compiler/support/mapped_file.h"
-#include "compiler/support/standard_output.h"
 #include "tools/firn/command.h"
+#include "tools/firn/standard_output.h"
 
 #include <cstdio>
 

@@ -8,6 +8,7 @@
 #include "compiler/frontend/onnx/import/graph_inputs.h"
 #include "compiler/frontend/onnx/import/graph_states.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/model_file.h"
 
 #include <cctype>
 
@@ -58,10 +59,18 @@ void set_results(const wire::GraphProto& graph, Function& main, const Values& va
   main.body().set_results(std::move(results));
 }
 
-std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> file, std::string folder,
-                                           const ImportOptions& options, DiagnosticList& diagnostics) {
-  std::string name = module_name(file->path());
-  auto model = load_model(std::move(file), std::move(folder));
+} // namespace
+
+Expected<ModelFile> open_model(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  return ModelFile{*file, folder_of(path)};
+}
+
+std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const ImportOptions& options,
+                                           DiagnosticList& diagnostics) {
+  std::string name = module_name(source.file->path());
+  auto model = load_model(source.file, source.folder);
   if (!model) return diagnostics.add(model.error()), nullptr;
   if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed)
     return diagnostics.add(renamed.error()), nullptr;
@@ -103,24 +112,27 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   return imported;
 }
 
-} // namespace
-
 std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options,
                                            DiagnosticList& diagnostics) {
-  auto file = MappedFile::open(path);
-  if (!file) return diagnostics.add(file.error()), nullptr;
-  return import_file(*file, folder_of(path), options, diagnostics);
+  auto model = open_model(path);
+  if (!model) return diagnostics.add(model.error()), nullptr;
+  return import_onnx(*model, options, diagnostics);
 }
 
 std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes,
                                                  const ImportOptions& options, DiagnosticList& diagnostics) {
-  return import_file(MappedFile::from_bytes(std::move(name), std::move(bytes)), "", options, diagnostics);
+  ModelFile model{MappedFile::from_bytes(std::move(name), std::move(bytes)), ""};
+  return import_onnx(model, options, diagnostics);
 }
 
 Expected<ModelFacts> inspect_onnx(const std::string& path, const ImportOptions& options) {
-  auto file = MappedFile::open(path);
-  if (!file) return file.error();
-  auto model = load_model(*file, folder_of(path));
+  auto model = open_model(path);
+  if (!model) return model.error();
+  return inspect_onnx(*model, options);
+}
+
+Expected<ModelFacts> inspect_onnx(const ModelFile& source, const ImportOptions& options) {
+  auto model = load_model(source.file, source.folder);
   if (!model) return model.error();
   if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed) return renamed.error();
   return read_facts(*model, options);

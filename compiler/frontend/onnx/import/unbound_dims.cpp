@@ -88,19 +88,17 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-Expected<std::vector<std::pair<std::string, int>>> unbound_dims(const std::string& path,
+Expected<std::vector<std::pair<std::string, int>>> unbound_dims(const ModelFile& source,
                                                                 const ImportOptions& options) {
   std::vector<std::pair<std::string, int>> none;
-  auto file = MappedFile::open(path);
-  if (!file) return none;
-  auto model = load_model(*file, folder_of(path));
+  auto model = load_model(source.file, source.folder);
   if (!model || find_unsupported(*model, options).certain) return none;
   if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed) return renamed.error();
   return OpenDims(model->proto->graph(), options).dims();
 }
 
-Result check_dims_bound(const std::string& path, const ImportOptions& options) {
-  auto open = unbound_dims(path, options);
+Result check_dims_bound(const ModelFile& model, const ImportOptions& options) {
+  auto open = unbound_dims(model, options);
   if (!open) return open.error();
   if (open->empty()) return {};
   std::string names, flags;

@@ -82,8 +82,10 @@ Expected<LiteralRef> read_external(const wire::TensorProto& tensor, DType dtype,
   }
   if (location.empty()) return model_error("external data has no location");
   if (source.folder.empty())
-    return usage_error("external data '" + location +
-                       "' of a model that has no folder: give the path of the model's file");
+    return usage_error(
+        "external data '" + location +
+        "' of a model that has no folder: give the path of the model's file, or the folder of a "
+        "model in memory");
   auto& file = source.external[location];
   if (!file) {
     auto opened = MappedFile::open_beneath(source.folder, location);

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace firn {
+namespace firn::tool {
 
 // Writes at once; what cannot be written is a usage error that says why.
 Result print(std::string_view text);
@@ -15,4 +15,4 @@ Result flush_output();
 // takes the number of one.
 void open_standard_descriptors();
 
-} // namespace firn
+} // namespace firn::tool

@@ -1,5 +1,5 @@
 // Standard output.
-#include "compiler/support/standard_output.h"
+#include "tools/firn/standard_output.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <iostream>
 #include <unistd.h>
 
-namespace firn {
+namespace firn::tool {
 namespace {
 
 Diagnostic failure(int error) {
@@ -40,4 +40,4 @@ void open_standard_descriptors() {
   }
 }
 
-} // namespace firn
+} // namespace firn::tool
