@@ -2,7 +2,7 @@
 
 add_library(firn_compile_options INTERFACE)
 target_compile_features(firn_compile_options INTERFACE cxx_std_20)
-target_compile_options(firn_compile_options INTERFACE -fno-rtti)
+target_compile_options(firn_compile_options INTERFACE -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(firn_compile_options INTERFACE -Wall -Wextra -Werror)
 else()
@@ -14,6 +14,8 @@ else()
 endif()
 # Files have names of their own in anonymous namespaces.
 set(CMAKE_UNITY_BUILD OFF)
+# Components become part of libfirn.so.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # Assertions guard the compiler's own invariants in every build: a wrong object is worse than a slow compile.
 string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")

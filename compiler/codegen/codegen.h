@@ -53,6 +53,8 @@ struct CodegenOptions {
   // are then what the object holds, and the function of this name runs it.
   const kernel::Program* prepare = nullptr;
   std::string prepare_symbol = {};
+  // The object holds no constants: whoever loads it packs them where the call says that they are.
+  bool omits_weights = false;
   // For other CPUs than `target`, the least able last, which any CPU can follow that runs the object. With
   // these, firn_rt2_call::variant says whose code runs: 0 that for `target`, 1 the first of these.
   std::vector<VariantCode> variants = {};

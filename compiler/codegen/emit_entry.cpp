@@ -72,7 +72,7 @@ public:
 
   void emit(bool embed) {
     begin(options_.weights_symbol, pointer(), {});
-    if (program_.constants.empty() || program_.weight_bytes == 0) {
+    if (options_.omits_weights || program_.constants.empty() || program_.weight_bytes == 0) {
       ir_.CreateRet(llvm::Constant::getNullValue(pointer()));
       return;
     }
@@ -98,13 +98,7 @@ private:
   llvm::GlobalVariable* create_weights(bool embed) {
     size_t size = static_cast<size_t>(embed ? program_.weight_bytes : weights_placeholder_bytes);
     std::vector<uint8_t> bytes(size);
-    if (embed) {
-      for (const Constant& constant : program_.constants) {
-        const Buffer& memory = program_.buffers[static_cast<size_t>(constant.buffer)];
-        kernel::write_constant(constant, std::span(reinterpret_cast<std::byte*>(bytes.data()) + memory.offset,
-                                                   static_cast<size_t>(memory.bytes)));
-      }
-    }
+    if (embed) kernel::write_weights(program_, std::as_writable_bytes(std::span(bytes)));
     auto* data = llvm::ConstantDataArray::get(context_.context, llvm::ArrayRef<uint8_t>(bytes));
     auto* weights = new llvm::GlobalVariable(context_.module, data->getType(), /*isConstant=*/true,
                                              llvm::GlobalValue::InternalLinkage, data, "firn.weights");

@@ -150,6 +150,9 @@ std::unique_ptr<Compilation> compile_then(const CompileOptions& options, Diagnos
       return std::move(compilation);
     } catch (const InternalFailure& failure) {
       throw InternalFailure("in stage '" + stages.running() + "', " + failure.message());
+    } catch (const Stopped&) {
+      diagnostics.add({Fault::Stopped, "the compilation was stopped"});
+      return nullptr;
     }
   });
 }
@@ -161,6 +164,7 @@ std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, Di
     if (!variant) return variant.error();
     compilation.run_variant = *variant;
     compilation.link = options.link;
+    compilation.symbols = options.symbols;
     compilation.loader = options.loader;
     return {};
   });

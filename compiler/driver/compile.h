@@ -11,6 +11,7 @@
 #include "compiler/support/goals.h"
 #include "compiler/target/cpu_list.h"
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -48,8 +49,9 @@ struct CompileOptions {
   std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;
   std::vector<std::pair<std::string, std::string>> renames; // (new, old) names of inputs and outputs
-  std::vector<std::string> link;     // files with the program's operators, for verbs that run code
-  std::vector<std::string> external; // inputs and outputs without arena space
+  std::vector<std::string> link;        // files with the program's operators, for verbs that run code
+  std::map<std::string, void*> symbols; // or the operators' addresses in this process
+  std::vector<std::string> external;    // inputs and outputs without arena space
   std::string triple, cpu, features;
   std::vector<std::string> cpus; // instead of cpu and features: several, with code for each in one object
   // Values of dims that vary, by name, for which the object has code of their own.
@@ -67,6 +69,8 @@ struct CompileOptions {
   std::optional<int64_t> flash_budget, ram_budget;
   std::vector<std::string> flags;                         // the flags as they were given, for the manifest
   std::function<void(const std::string& phase)> progress; // called when a phase begins
+  // Ends the compilation with Fault::Stopped at the next pass or phase once it is true; may be null.
+  const std::atomic<bool>* stop = nullptr;
   // Called when all files are complete and none is in its place yet: after a failure none will be.
   std::function<Result(const Compilation&)> announce;
   // Takes the text of an Emit that goes to no file.
@@ -132,6 +136,7 @@ struct Compilation {
   std::vector<EntryPrograms> entries;              // the functions beside @main, in the module's order
   memory::StateLayout states;                      // places of states, if there are several entry functions
   std::vector<std::string> link;                   // CompileOptions::link
+  std::map<std::string, void*> symbols;            // CompileOptions::symbols
   Loader loader = Loader::InProcess;               // CompileOptions::loader
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.

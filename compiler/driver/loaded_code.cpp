@@ -24,6 +24,7 @@ Expected<std::unique_ptr<LoadedCode>> load_in_process(const Compilation& c, std:
   load::LoadOptions options;
   options.name = "the object of " + c.description.class_name;
   options.symbols = runtime_symbols();
+  options.symbols.insert(c.symbols.begin(), c.symbols.end());
   auto loaded = load::LoadedObject::load(std::as_bytes(std::span(object)), options);
   if (!loaded) return loaded.error();
   return std::unique_ptr<LoadedCode>(std::make_unique<CodeInProcess>(std::move(*loaded)));
@@ -47,7 +48,9 @@ Result complete(Compilation& c, codegen::ObjectFacts facts) {
 
 Expected<std::unique_ptr<LoadedCode>> generate_in_process(Compilation& c) {
   MemorySink object;
-  auto facts = codegen::emit_object(c.program, c.codegen, object);
+  codegen::CodegenOptions options = c.codegen;
+  options.omits_weights = !c.prepare;
+  auto facts = codegen::emit_object(c.program, options, object);
   if (!facts) return facts.error();
   if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
   return load_in_process(c, object.take());

@@ -1,4 +1,4 @@
-// Memory, inputs and outputs of the code of freshly compiled objects.
+// Tensors in and out of the code of freshly compiled objects.
 #include "compiler/driver/object_runner.h"
 
 #include "compiler/artifact/header_types.h"
@@ -9,21 +9,6 @@
 
 namespace firn::driver {
 namespace {
-
-class Heap final : public RunnerMemory {
-public:
-  std::byte* allocate(int64_t bytes, int64_t alignment) override {
-    auto slack = static_cast<size_t>(alignment);
-    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes) + slack));
-    auto address = reinterpret_cast<uintptr_t>(blocks_.back().get());
-    return blocks_.back().get() + (slack - address % slack) % slack;
-  }
-
-private:
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
-};
-
-constexpr int64_t kArenaAlignment = 64; // and that of weights
 
 // Elements whose bytes lie in the runner's memory.
 void store_text(const Literal& literal, RunnerMemory& memory, std::byte* to) {
@@ -51,145 +36,75 @@ LiteralRef load_text(const std::byte* from, const std::vector<int64_t>& dims) {
 } // namespace
 
 Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, RunnerMemory* memory) {
-  auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner);
-  runner->compilation_ = &c;
-  if (!memory) runner->heap_ = std::make_unique<Heap>();
-  runner->memory_ = memory ? memory : runner->heap_.get();
-  if (Result loaded = runner->load(); !loaded) return loaded.error();
-  runner->arena_ = runner->memory_->allocate(c.program.arena_bytes, kArenaAlignment);
-  runner->bind_weights(/*copied=*/memory != nullptr);
-  if (c.module) runner->bind_tensors(); // programs made by hand take nothing and give nothing
-  runner->reset();
+  auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner(c, memory));
+  std::byte* arena = runner->memory_->allocate(c.program.arena_bytes, FIRN_WEIGHT_ALIGNMENT);
+  auto model = LoadedExecutable::load(c, *runner->memory_);
+  if (!model) return model.error();
+  runner->own_model_ = std::move(*model);
+  runner->model_ = runner->own_model_.get();
+  runner->begin(arena);
   if (c.description.threads > 1) {
     runner->pool_ = std::make_unique<ThreadPool>(static_cast<size_t>(c.description.threads));
     runner->pool_executor_ = runner->pool_->executor();
-    runner->executor_ = &runner->pool_executor_;
+    runner->lend(&runner->pool_executor_);
   }
   return runner;
 }
 
+ObjectRunner::ObjectRunner(Compilation& c, RunnerMemory* memory) : compilation_(&c), memory_(memory) {
+  if (memory) return;
+  heap_ = std::make_unique<HeapMemory>();
+  memory_ = heap_.get();
+}
+
 std::unique_ptr<ObjectRunner> ObjectRunner::make_twin() const {
-  auto twin = std::unique_ptr<ObjectRunner>(new ObjectRunner);
-  twin->compilation_ = compilation_;
-  twin->function_ = function_;
-  twin->weights_ = weights_;
-  twin->heap_ = std::make_unique<Heap>();
-  twin->memory_ = twin->heap_.get();
-  twin->arena_ = twin->memory_->allocate(compilation_->program.arena_bytes, kArenaAlignment);
-  if (compilation_->module) twin->bind_tensors();
-  twin->reset();
+  auto twin = std::unique_ptr<ObjectRunner>(new ObjectRunner(*compilation_, nullptr));
+  twin->model_ = model_;
+  twin->begin(twin->memory_->allocate(compilation_->program.arena_bytes, FIRN_WEIGHT_ALIGNMENT));
   return twin;
 }
 
-Result ObjectRunner::load() {
-  auto code = load_code(*compilation_);
-  if (!code) return code.error();
-  code_ = std::move(*code);
-  function_ = reinterpret_cast<EntryFunction*>(code_->symbol(compilation_->codegen.run_symbol));
-  FIRN_CHECK(function_, "the object lacks its function");
-  weights_ = reinterpret_cast<const unsigned char*>(own_weights().data());
-  return {};
+// Programs made by hand have no module: they take nothing and give nothing.
+void ObjectRunner::begin(std::byte* arena) {
+  instance_ = std::make_unique<Instance>(*model_, arena);
+  if (compilation_->module) bind_tensors();
 }
 
-// Weights that the object does not hold as they are are prepared.
-void ObjectRunner::bind_weights(bool copied) {
-  if (!compilation_->prepare && !copied) return;
-  const int64_t bytes =
-      compilation_->prepare ? compilation_->prepare->arena_bytes : compilation_->program.weight_bytes;
-  std::byte* bound = memory_->allocate(bytes, kArenaAlignment);
-  const unsigned char* raw = weights_;
-  prepared_ = bound;
-  weights_ = reinterpret_cast<const unsigned char*>(bound);
-  if (compilation_->prepare)
-    prepare(raw);
-  else
-    std::copy_n(raw, bytes, reinterpret_cast<unsigned char*>(bound));
-}
-
-void ObjectRunner::prepare(const unsigned char* raw) {
-  auto* function = reinterpret_cast<EntryFunction*>(code_->symbol(compilation_->codegen.prepare_symbol));
-  FIRN_CHECK(function, "the object lacks its prepare function");
-  firn_rt2_call call{};
-  call.size = sizeof call;
-  call.arena = reinterpret_cast<unsigned char*>(prepared_);
-  call.weights = raw;
-  function(&call);
-}
-
-std::span<const std::byte> ObjectRunner::own_weights() const {
-  auto weights =
-      reinterpret_cast<const std::byte* (*)()>(code_->symbol(compilation_->codegen.weights_symbol));
-  FIRN_CHECK(weights, "the object lacks the function of its weights");
-  return {weights(), static_cast<size_t>(compilation_->description.embedded_weight_bytes())};
-}
-
-Result ObjectRunner::refit(std::span<const std::byte> raw) {
-  const artifact::ModelDescription& d = compilation_->description;
-  FIRN_CHECK(d.raw_weight_bytes && static_cast<int64_t>(raw.size()) == *d.raw_weight_bytes && prepared_,
-             "refitting an object that holds packed weights");
-  auto given = reinterpret_cast<const unsigned char*>(raw.data());
-  auto own = reinterpret_cast<const unsigned char*>(own_weights().data());
-  for (const artifact::RawWeights& tensor : d.raw_weights) {
-    if (tensor.may_change) continue;
-    const firn_rt2_range range = {static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.bytes)};
-    if (firn_status status = firn_rt2_check_weights(given, own, &range, 1); status != FIRN_STATUS_OK)
-      return usage_error(firn_rt2_status_message(status));
-  }
-  if (compilation_->prepare)
-    prepare(given);
-  else
-    std::copy(raw.begin(), raw.end(), prepared_);
-  return {};
-}
-
+// Parameters and results of @main are states or lie among inputs and outputs; memory for those that have no
+// place in the arena is the runner's.
 void ObjectRunner::bind_tensors() {
-  const artifact::ModelDescription& d = compilation_->description;
-  const Function& main = compilation_->module->main();
-  auto slot = [&](const artifact::TensorDescription& tensor) -> Slot {
-    if (tensor.arena_offset) return {&tensor, arena_ + *tensor.arena_offset};
+  auto own = [&](const artifact::TensorDescription& tensor) {
     int64_t element = std::clamp(bit_width(tensor.dtype) / 8, 1, 8);
-    return {&tensor, memory_->allocate(tensor.byte_size(), element)};
+    return memory_->allocate(tensor.byte_size(), element);
   };
-  size_t states = 0;
+  const Function& main = compilation_->module->main();
+  size_t states = 0, inputs = 0, outputs = 0;
   for (size_t i = 0; i < main.body().parameters().size(); ++i) {
-    bool is_state = main.is_state(i);
-    parameters_.push_back(slot(is_state ? d.states[states++] : d.inputs[inputs_.size()]));
-    if (!is_state) inputs_.push_back(parameters_.back().memory);
+    if (main.is_state(i)) {
+      parameters_.push_back(instance_->states()[states++]);
+      continue;
+    }
+    const Instance::Slot& slot = instance_->inputs()[inputs];
+    if (!slot.memory) instance_->bind_input(inputs, own(*slot.tensor));
+    parameters_.push_back(instance_->inputs()[inputs++]);
   }
   for (size_t i = 0; i < main.body().results().size(); ++i) {
-    bool is_state = main.updates_state(i);
-    results_.push_back(is_state ? parameters_[static_cast<size_t>(main.aliases[i])]
-                                : slot(d.outputs[outputs_.size()]));
-    if (!is_state) outputs_.push_back(results_.back().memory);
-  }
-}
-
-void ObjectRunner::reset() {
-  for (const artifact::TensorDescription& state : compilation_->description.states) {
-    std::byte* memory = arena_ + *state.arena_offset;
-    auto bytes = static_cast<size_t>(state.byte_size());
-    if (state.initial_weights)
-      std::memcpy(memory, weights_ + *state.initial_weights, bytes);
-    else
-      std::memset(memory, 0, bytes);
+    if (main.updates_state(i)) {
+      results_.push_back(parameters_[static_cast<size_t>(main.aliases[i])]);
+      continue;
+    }
+    const Instance::Slot& slot = instance_->outputs()[outputs];
+    if (!slot.memory) instance_->bind_output(outputs, own(*slot.tensor));
+    results_.push_back(instance_->outputs()[outputs++]);
   }
 }
 
 ObjectRunner::~ObjectRunner() = default;
 
 int ObjectRunner::run_again() {
-  firn_rt2_call call{};
-  call.size = sizeof call;
-  call.arena = reinterpret_cast<unsigned char*>(arena_);
-  call.weights = weights_;
-  call.inputs = inputs_.data();
-  call.outputs = outputs_.data();
-  call.extents = dims_.extents.data();
-  call.executor = executor_;
   std::fill(stamps_.begin(), stamps_.end(), 0);
-  call.profile = stamps_.data();
-  call.variant = compilation_->run_variant;
-  return function_(&call);
+  instance_->call().profile = stamps_.data();
+  return instance_->run();
 }
 
 bool ObjectRunner::inputs_are(const std::vector<LiteralRef>& inputs) const {
@@ -229,9 +144,9 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
   }
   auto dims = find_dims(compilation_->description, std::move(known));
   if (!dims) return dims.error();
-  dims_ = std::move(*dims);
   const Compilation& c = *compilation_;
-  if (c.codegen.profile) stamps_.resize(c.program_at(c.run_variant, dims_.extents).steps.size() + 1);
+  if (c.codegen.profile) stamps_.resize(c.program_at(c.run_variant, dims->extents).steps.size() + 1);
+  instance_->set_dims(std::move(*dims));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] && inputs[i]->dtype() == DType::String)
       store_text(*inputs[i], *memory_, parameters_[i].memory);
@@ -240,10 +155,8 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
   if (int status = run_again(); status != FIRN_STATUS_OK)
     return usage_error(std::string("the run ended early: ") + firn_rt2_status_message(status));
   std::vector<LiteralRef> results;
-  for (const Slot& result : results_) {
-    std::vector<int64_t> dims = actual_dims(*result.tensor, dims_);
-    for (const artifact::CountedDim& counted : result.tensor->counted_dims)
-      std::memcpy(&dims[counted.axis], arena_ + counted.arena_offset, sizeof(int64_t));
+  for (const Instance::Slot& result : results_) {
+    std::vector<int64_t> dims = instance_->dims_of(*result.tensor);
     if (result.tensor->dtype == DType::String) {
       results.push_back(load_text(result.memory, dims));
       continue;

@@ -1,19 +1,10 @@
 // Runs a compiled model in this process: the code that `firn compile` emits, loaded by loaded_code.h.
 #pragma once
 
-#include "compiler/driver/actual_dims.h"
-#include "compiler/driver/compile.h"
-#include "compiler/driver/loaded_code.h"
+#include "compiler/driver/instance.h"
 #include "include/firn/thread_pool.h"
 
 namespace firn::driver {
-
-// Gives a runner its memory and keeps it for as long as the runner lives.
-class RunnerMemory {
-public:
-  virtual ~RunnerMemory() = default;
-  virtual std::byte* allocate(int64_t bytes, int64_t alignment) = 0;
-};
 
 class ObjectRunner {
 public:
@@ -38,48 +29,35 @@ public:
   int run_again();
   // Has runs ask another executor for threads, null: none. At first it is a pool of as many as the object
   // makes use of. The executor outlives the runner.
-  void lend(const firn_executor* executor) { executor_ = executor; }
-  const firn_executor* executor() const { return executor_; }
+  void lend(const firn_executor* executor) { instance_->call().executor = executor; }
+  const firn_executor* executor() const { return instance_->call().executor; }
   // The weights that the object holds.
-  std::span<const std::byte> own_weights() const;
+  std::span<const std::byte> own_weights() const { return model_->own_weights(); }
   // Prepares other weights than the object's own, of an object that is compiled with Weights::Init; raw ones
   // as the description lays them out. An error where the code depends on others, as Weights::prepare() has
   // it.
-  Result refit(std::span<const std::byte> raw);
+  Result refit(std::span<const std::byte> raw) { return own_model_->refit(raw); }
   // States back to their first values, which they have after create().
-  void reset();
+  void reset() { instance_->reset(); }
   // For code generated with CodegenOptions::profile: the cycle counter before the first top-level step of the
   // last run() and behind each of its steps; while it runs, 0 for those that are not done.
   const std::vector<uint64_t>& stamps() const { return stamps_; }
 
 private:
-  ObjectRunner() = default;
-  // A parameter or result of @main and where it lies; what a state becomes lies where it was.
-  struct Slot {
-    const artifact::TensorDescription* tensor;
-    std::byte* memory;
-  };
-  using EntryFunction = int(const void* call);
-  Result check_input(size_t parameter, const LiteralRef& input) const;
-  Result load();
-  void bind_weights(bool copied);
-  void prepare(const unsigned char* raw);
+  ObjectRunner(Compilation& compilation, RunnerMemory* memory);
+  void begin(std::byte* arena);
   void bind_tensors();
-  Compilation* compilation_ = nullptr;
-  std::unique_ptr<LoadedCode> code_; // null in a twin: the other one unloads it
-  EntryFunction* function_ = nullptr;
+  Result check_input(size_t parameter, const LiteralRef& input) const;
+  Compilation* compilation_;
   std::unique_ptr<RunnerMemory> heap_;
-  RunnerMemory* memory_ = nullptr;
-  std::byte* arena_ = nullptr;
-  const unsigned char* weights_ = nullptr;
-  std::byte* prepared_ = nullptr; // memory of weights_, if they are not the object's own
-  std::vector<Slot> parameters_, results_;
-  std::vector<const void*> inputs_; // the caller's, as the object wants them
-  std::vector<void*> outputs_;
-  ActualDims dims_; // counters of the last run()
+  RunnerMemory* memory_;
+  std::unique_ptr<LoadedExecutable> own_model_; // null in a twin: the other one unloads it
+  const LoadedExecutable* model_ = nullptr;
+  std::unique_ptr<Instance> instance_;
+  std::vector<Instance::Slot> parameters_,
+      results_; // @main's; a state's new value lies where the old one was
   std::unique_ptr<ThreadPool> pool_;
   firn_executor pool_executor_ = {};
-  const firn_executor* executor_ = nullptr;
   std::vector<uint64_t> stamps_; // steps of profiled code, else empty
 };
 

@@ -24,7 +24,12 @@ Stages::Stages(const CompileOptions& options, Compilation& compilation)
   if (!options.dump_folder.empty()) std::filesystem::create_directories(options.dump_folder, error);
 }
 
+void Stages::end_if_stopped() const {
+  if (options_.stop && *options_.stop) throw Stopped();
+}
+
 void Stages::begin(std::string name) {
+  end_if_stopped();
   end();
   running_ = std::move(name);
   if (options_.progress) options_.progress(running_);
@@ -53,6 +58,7 @@ void Stages::end() {
 template <class Unit> auto Stages::dump(const char* extension, std::string (*print)(const Unit&)) {
   return [this, extension, print](const std::string& name, bool changed, const Unit& unit) {
     ++dumped_;
+    end_if_stopped();
     if (options_.dump_folder.empty() || !changed || !written_) return;
     char prefix[16];
     std::snprintf(prefix, sizeof prefix, "%04d.", dumped_);

@@ -13,6 +13,9 @@ namespace firn::driver {
 // Peak resident memory of this process so far, in bytes; 0 where the system does not tell.
 int64_t peak_resident_bytes();
 
+// Thrown at the next pass or stage of a compilation that was asked to stop (CompileOptions::stop).
+struct Stopped {};
+
 class Stages {
 public:
   Stages(const CompileOptions& options, Compilation& compilation);
@@ -27,6 +30,7 @@ public:
 
 private:
   template <class Unit> auto dump(const char* extension, std::string (*print)(const Unit&));
+  void end_if_stopped() const;
   void add_time(const std::string& name, double seconds, int64_t peak_bytes);
   void add_timings(const std::vector<PassTiming>& timings);
 

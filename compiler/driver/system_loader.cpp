@@ -69,9 +69,12 @@ bool calls_text(const Compilation& c) {
 }
 
 Result check_program_files(const Compilation& c) {
-  if (c.object.custom_symbols.empty() || !c.link.empty()) return {};
-  return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
-                     "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
+  if (!c.link.empty()) return {};
+  for (const std::string& symbol : c.object.custom_symbols)
+    if (!c.symbols.count(symbol))
+      return usage_error("the model calls the program's function '" + symbol +
+                         "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
+  return {};
 }
 
 Expected<std::unique_ptr<LoadedCode>> load_by_system(const Compilation& c, const TemporaryFolder& folder,

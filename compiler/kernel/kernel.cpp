@@ -31,6 +31,14 @@ void write_constant(const Constant& constant, std::span<std::byte> out) {
     pack(constant.packing, constant.source.bytes, out);
 }
 
+void write_weights(const Program& program, std::span<std::byte> weights) {
+  for (const Constant& constant : program.constants) {
+    const Buffer& memory = program.buffers[static_cast<size_t>(constant.buffer)];
+    write_constant(constant,
+                   weights.subspan(static_cast<size_t>(memory.offset), static_cast<size_t>(memory.bytes)));
+  }
+}
+
 bool depend_on_each_other(const Step& a, const Step& b, const Program& program) {
   auto is_written = [&](const Step& call, size_t argument) {
     return program.kernels[static_cast<size_t>(call.kernel)]->parameters[argument].written;

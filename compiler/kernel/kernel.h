@@ -247,6 +247,9 @@ struct Program {
   }
 };
 
+// Writes all constants of a program to their places in its weights, which have Program::weight_bytes.
+void write_weights(const Program& program, std::span<std::byte> weights);
+
 // Text form (`.kir`): prints, and parses back to the identical program (constants keep sizes, not bytes).
 std::string print_kernel(const Kernel& kernel);
 std::string print_program(const Program& program);

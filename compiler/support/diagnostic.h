@@ -17,7 +17,7 @@
 namespace firn {
 
 // Whose fault a failure is; the values are the exit codes of the command line.
-enum class Fault { None = 0, Model = 1, Usage = 2, Unsupported = 3, Internal = 4 };
+enum class Fault { None = 0, Model = 1, Usage = 2, Unsupported = 3, Internal = 4, Stopped = 5 };
 
 // One message. Text is lower case, without full stop, and names the node, what was found and what was wanted.
 struct Diagnostic {

@@ -29,7 +29,7 @@ EDGES = {
     "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "load", "lower", "memory", "passes", "plan", "quantize", "support", "target"],
 }
 # Tools see the driver's own interface, not what lies below it.
-TOOLS = {"tools/firn": ["driver", "support"]}
+TOOLS = {"tools/firn": ["driver", "support"], "tools/jit": ["driver", "support"]}
 SOURCES = (".h", ".cpp", ".def", ".in")
 
 

@@ -15,15 +15,6 @@
 namespace firn::tool {
 namespace {
 
-// clang's letters (-O3, -mcpu=x, -mattr=x) as the long options that the parser knows.
-std::string normalised(std::string_view argument) {
-  if (argument.starts_with("-mcpu=") || argument.starts_with("-mattr=") || argument.starts_with("-target="))
-    return "-" + std::string(argument);
-  if (argument.size() == 3 && argument.starts_with("-O"))
-    return "--optimize=" + std::string(argument.substr(2));
-  return std::string(argument);
-}
-
 // The parser would take the next argument as the value of "--name=".
 bool lacks_value(std::string_view argument) {
   return argument.starts_with("--") && argument.size() > 3 && argument.find('=') == argument.size() - 1;
@@ -81,21 +72,6 @@ std::string see_help(const CLI::App& part) {
   return "\nsee 'firn help" + (part.get_parent() ? " " + part.get_name() : "") + "'";
 }
 
-// The parser's error, in the form of all other errors.
-Diagnostic refused(const CLI::App& app, const CLI::ParseError& error) {
-  auto chosen = app.get_subcommands();
-  const CLI::App& part = chosen.empty() ? app : *chosen.front();
-  if (!part.remaining(true).empty()) {
-    Diagnostic diagnostic = unexpected_arguments(part);
-    diagnostic.message += see_help(part);
-    return diagnostic;
-  }
-  std::string text = error.what();
-  if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])))
-    text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-  return usage_error(text + see_help(part));
-}
-
 void add_help_command(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
   CLI::App* verb = app.add_subcommand("help", "Say what a verb does and which options it takes");
@@ -124,6 +100,28 @@ void add_version_command(CLI::App& app, Action& action) {
 }
 
 } // namespace
+
+std::string normalised_argument(std::string_view argument) {
+  if (argument.starts_with("-mcpu=") || argument.starts_with("-mattr=") || argument.starts_with("-target="))
+    return "-" + std::string(argument);
+  if (argument.size() == 3 && argument.starts_with("-O"))
+    return "--optimize=" + std::string(argument.substr(2));
+  return std::string(argument);
+}
+
+Diagnostic refused_arguments(const CLI::App& app, const CLI::ParseError& error) {
+  auto chosen = app.get_subcommands();
+  const CLI::App& part = chosen.empty() ? app : *chosen.front();
+  if (!part.remaining(true).empty()) {
+    Diagnostic diagnostic = unexpected_arguments(part);
+    diagnostic.message += see_help(part);
+    return diagnostic;
+  }
+  std::string text = error.what();
+  if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])))
+    text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return usage_error(text + see_help(part));
+}
 
 std::unique_ptr<CLI::App> make_command_line(Action& action) {
   auto app = std::make_unique<CLI::App>(
@@ -160,7 +158,7 @@ int parse_and_run(int argc, char** argv) {
   std::vector<std::string> arguments;
   for (int i = argc - 1; i > 0; --i) { // the parser wants them in reverse
     if (lacks_value(argv[i])) return report(usage_error(std::string(argv[i]) + " lacks a value"));
-    arguments.push_back(normalised(argv[i]));
+    arguments.push_back(normalised_argument(argv[i]));
   }
   if (arguments.empty()) return report(unknown_verb(*app, ""));
   const std::string& first = arguments.back();
@@ -173,7 +171,7 @@ int parse_and_run(int argc, char** argv) {
       app->exit(error, text, text);
       return print_result(text.str());
     }
-    return report(refused(*app, error));
+    return report(refused_arguments(*app, error));
   }
   try {
     return action();

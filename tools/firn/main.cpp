@@ -1,6 +1,7 @@
-// firn: the command line. Parses arguments and hands over to the driver.
-#include "tools/firn/command_line.h"
+// firn: the command line, all of which is in the library.
+
+extern "C" int firn_main(int argc, char** argv);
 
 int main(int argc, char** argv) {
-  return firn::tool::run_command_line(argc, argv);
+  return firn_main(argc, argv);
 }

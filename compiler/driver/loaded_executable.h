@@ -1,0 +1,53 @@
+// A compiled model in this process: its code, and its weights as the code reads them. It does not change, and
+// any number of instances run it at the same time.
+#pragma once
+
+#include "compiler/driver/compile.h"
+#include "compiler/driver/loaded_code.h"
+#include "compiler/driver/runner_memory.h"
+#include "include/firn/abi.h"
+
+#include <memory>
+#include <span>
+
+namespace firn::driver {
+
+class LoadedExecutable {
+public:
+  // Generates code for a compilation that compile_in_memory made for this host, loads it, and packs the
+  // weights into `memory`, which outlives the model. The compilation may go afterwards.
+  static Expected<std::unique_ptr<LoadedExecutable>> load(Compilation& compilation, RunnerMemory& memory);
+
+  using EntryFunction = firn_status(const firn_rt2_call* call);
+  EntryFunction* entry() const { return entry_; }
+  const artifact::ModelDescription& description() const { return description_; }
+  // Weights as firn_rt2_call has them.
+  const unsigned char* weights() const { return weights_; }
+  // The manifest that `firn compile` would write.
+  std::string manifest() const;
+  // The CPU whose code runs (firn_rt2_call::variant).
+  size_t variant() const { return variant_; }
+
+  // The weights that an object with these options would hold.
+  std::span<const std::byte> own_weights() const;
+  // Prepares other weights than the model's own, which was compiled with Weights::Init; raw ones as the
+  // description lays them out. An error where the code depends on others, as Weights::prepare() has it.
+  Result refit(std::span<const std::byte> raw);
+
+private:
+  LoadedExecutable() = default;
+  Result load_weights(const Compilation& compilation, RunnerMemory& memory);
+  void prepare(const unsigned char* raw);
+  artifact::ModelDescription description_;
+  std::unique_ptr<LoadedCode> code_;
+  EntryFunction *entry_ = nullptr, *prepare_ = nullptr; // no `prepare_`: there is nothing to make
+  const unsigned char* own_weights_ = nullptr;
+  const unsigned char* weights_ = nullptr;
+  std::byte* memory_ = nullptr; // the memory of `weights_`, which lie nowhere else
+  size_t variant_ = 0;
+};
+
+// The number that ONNX has for an element type.
+int32_t onnx_number(DType dtype);
+
+} // namespace firn::driver

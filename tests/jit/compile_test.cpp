@@ -1,0 +1,160 @@
+// Compilations in the process: where models come from, what is refused and how, and what is shared.
+#include "tests/jit/sample_models.h"
+
+#include <catch2/catch.hpp>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<float> run_once(const jit::Model& model) {
+  jit::Instance net(model);
+  auto x = net.input<float>(size_t{0});
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 5) * 0.25F;
+  REQUIRE(net.run());
+  auto y = net.output<float>(size_t{0});
+  return {y.begin(), y.end()};
+}
+
+// Bytes of this process that are in memory.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+} // namespace
+
+TEST_CASE("a model is a path, bytes or text") {
+  jit::Compiler compiler;
+  const std::string bytes = content(model_path("digits"));
+  jit::Model from_path = compiled(compiler, model_path("digits"));
+  jit::Model from_bytes = compiler.compile("digits.onnx", bytes.data(), bytes.size());
+  REQUIRE(from_bytes);
+  CHECK(run_once(from_path) == run_once(from_bytes));
+  const std::string text = small_graph(1);
+  jit::Model from_text = compiler.compile("small.hlo", text.data(), text.size());
+  if (!from_text) FAIL(from_text.message());
+  CHECK(run_once(from_text).size() == 8);
+}
+
+TEST_CASE("a model tells what it is") {
+  jit::Compiler compiler;
+  jit::Model model = compiled(compiler, model_path("text_encoder"), jit::ModelOptions().dim("batch", 1, 4));
+  REQUIRE(model.inputs().size() == 1);
+  CHECK(model.inputs()[0].name == std::string("text"));
+  CHECK(model.inputs()[0].dims[0] == 4);
+  REQUIRE(model.dims().size() == 1);
+  CHECK(model.dims()[0].name == std::string("batch"));
+  CHECK(model.dims()[0].upper == 4);
+  CHECK(has(model.manifest(), "\"arena"));
+  CHECK(model.arena_bytes() > 0);
+}
+
+TEST_CASE("what cannot be compiled is a value that says why") {
+  jit::Compiler compiler;
+  jit::Model missing = compiler.compile("/nowhere/net.onnx");
+  CHECK_FALSE(missing);
+  CHECK(missing.diagnostics()[0].kind == FIRN_JIT_USAGE);
+  CHECK(has(missing.message(), "/nowhere/net.onnx"));
+
+  jit::Model misspelt = compiler.compile(model_path("digits"), jit::ModelOptions().option("--thread", "2"));
+  CHECK_FALSE(misspelt);
+  CHECK(has(misspelt.message(), "--threads"));
+  CHECK_FALSE(compiler.compile(model_path("digits"), jit::ModelOptions().cpu("x86-64-v9")));
+  CHECK(
+      has(compiler.compile(model_path("digits"), jit::ModelOptions().option("--target", "aarch64-linux-gnu"))
+              .message(),
+          "this machine"));
+
+  const std::string bytes = content(model_path("digits"));
+  for (size_t count = 0; count < bytes.size(); count += 1 + bytes.size() / 40) {
+    jit::Model cut = compiler.compile("cut.onnx", bytes.data(), count);
+    CHECK_FALSE(cut);
+    CHECK_FALSE(cut.message().empty());
+  }
+  jit::Model custom = compiler.compile(model_path("median_filter"), jit::ModelOptions().dim("channels", 1));
+  CHECK_FALSE(custom);
+  CHECK(has(custom.message(), "MedianFilter"));
+  CHECK(compiled(compiler, model_path("digits"))); // the process lives, and so does the compiler
+}
+
+TEST_CASE("a compilation ends when it is asked to") {
+  jit::Compiler compiler;
+  jit::Stop stop;
+  jit::ModelOptions options;
+  options.stop(stop);
+  options.progress(
+      [](void* context, const char* phase) {
+        if (phase == std::string("passes")) static_cast<jit::Stop*>(context)->request();
+      },
+      &stop);
+  jit::Model model = compiler.compile(model_path("digits"), options);
+  CHECK_FALSE(model);
+  CHECK(model.diagnostics()[0].kind == FIRN_JIT_STOPPED);
+  CHECK(compiled(compiler, model_path("digits")));
+}
+
+TEST_CASE("equal requests share one model") {
+  jit::Compiler compiler;
+  jit::Model first = compiled(compiler, model_path("digits"));
+  jit::Instance a(first), b(compiled(compiler, model_path("digits")));
+  CHECK(firn_jit_instance_entry(a.handle()).run == firn_jit_instance_entry(b.handle()).run);
+  jit::Instance c(compiled(compiler, model_path("digits"), jit::ModelOptions().strict_math()));
+  CHECK(firn_jit_instance_entry(a.handle()).run != firn_jit_instance_entry(c.handle()).run);
+
+  std::vector<std::thread> threads;
+  std::vector<jit::Model> models(6);
+  std::atomic<int> compilations{0};
+  auto count = [](void* context, const char* phase) {
+    if (phase == std::string("import")) ++*static_cast<std::atomic<int>*>(context);
+  };
+  for (jit::Model& model : models)
+    threads.emplace_back([&] {
+      jit::ModelOptions options;
+      options.progress(count, &compilations).optimize("2");
+      model = compiler.compile(model_path("digits"), options);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(compilations == 1);
+  for (const jit::Model& model : models) CHECK(run_once(model) == run_once(models[0]));
+}
+
+TEST_CASE("threads compile, run and drop models", "[.stress]") {
+  jit::Compiler compiler(jit::Options().threads(1));
+  int64_t early = 0;
+  std::atomic<int> failures{0};
+  constexpr int kThreads = 8, kModels = 2000;
+  auto work = [&](int first, int end) {
+    for (int i = first; i < end; i += kThreads) {
+      const std::string text = small_graph(i % 300);
+      jit::Model model = compiler.compile("small.hlo", text.data(), text.size());
+      if (!model || run_once(model).size() != 8) ++failures;
+    }
+  };
+  auto round = [&](int first, int end) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, first + i, end);
+    for (std::thread& thread : threads) thread.join();
+  };
+  round(0, 500);
+  early = resident_bytes();
+  round(500, kModels);
+  CHECK(failures == 0);
+  CHECK(static_cast<double>(resident_bytes()) <= 1.05 * static_cast<double>(early));
+}

@@ -1,0 +1,53 @@
+// The compiler that clients of the library share: equal requests are compiled once.
+#pragma once
+
+#include "tools/jit/model.h"
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace firn::jit {
+
+// A request as firn_jit_request has it, with a copy of its words.
+struct Request {
+  std::string model;
+  std::optional<std::span<const std::byte>> bytes;
+  std::vector<std::string> words;
+  std::map<std::string, void*> symbols;
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const std::string& phase)> progress;
+};
+
+struct Outcome {
+  std::shared_ptr<const Model> model; // null: the diagnostics say why
+  std::vector<Diagnostic> diagnostics;
+  std::vector<std::string> warnings;
+  bool was_stopped() const;
+};
+
+class Compiler {
+public:
+  Compiler(size_t threads, std::string folder) : threads_(threads), folder_(std::move(folder)) {}
+
+  // Any number of threads may call it at the same time. A request that equals one in flight waits for that
+  // one's outcome, and one whose model still lives gets that model.
+  Outcome compile(const Request& request);
+
+private:
+  Outcome compile_anew(const Request& request) const;
+  Outcome compile_shielded(const Request& request) const; // whatever happens
+  const size_t threads_;
+  const std::string folder_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<Outcome>> in_flight_; // by key
+  std::map<std::string, std::weak_ptr<const Model>> models_;
+};
+
+// The key by which requests are equal: the identity of the model's file or its content, the words and the
+// addresses of symbols. Nothing if the file cannot be found.
+std::optional<std::string> key_of(const Request& request);
+
+} // namespace firn::jit

@@ -1,0 +1,37 @@
+// A model that was compiled in this process, as clients of the library see it.
+#pragma once
+
+#include "compiler/driver/loaded_executable.h"
+#include "include/firn/jit.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace firn::jit {
+
+class Model {
+public:
+  // Loads the code of a compilation, which may go afterwards.
+  static Expected<std::shared_ptr<const Model>> load(driver::Compilation& compilation);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const driver::LoadedExecutable& executable() const { return *executable_; }
+  const artifact::ModelDescription& description() const { return executable_->description(); }
+  const std::string& manifest() const { return manifest_; }
+
+  // Inputs, outputs or states, by FIRN_JIT_INPUT and its kin; null for other numbers.
+  const std::vector<artifact::TensorDescription>* tensors(int32_t kind) const;
+  // A tensor at its upper bounds; false if there is none.
+  bool describe(int32_t kind, size_t index, firn_jit_tensor& tensor) const;
+
+private:
+  Model() = default;
+  driver::HeapMemory memory_; // holds the weights
+  std::unique_ptr<driver::LoadedExecutable> executable_;
+  std::string manifest_;
+  std::vector<std::vector<int64_t>> bounds_[3]; // by kind and tensor
+};
+
+} // namespace firn::jit
