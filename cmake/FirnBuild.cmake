@@ -41,14 +41,45 @@ if(FIRN_FUZZ)
   endif()
 endif()
 
-# firn_add_component(<folder> SOURCES <files...> DEPENDS <folders...> [LIBRARIES <external targets...>])
+# firn_precompile(<target> HEADERS <paths...>) compiles these and the standard headers once for all files of the target;
+# firn_precompile(<target> FROM <other target>) uses those of another target. Files include what they need all the same:
+# FIRN_PCH=OFF compiles them without. Names in angle brackets keep the text the same in every folder, so that ccache knows it.
+function(firn_precompile target)
+  cmake_parse_arguments(arg "" "FROM" "HEADERS" ${ARGN})
+  if(NOT FIRN_PCH)
+    return()
+  endif()
+  if(arg_FROM)
+    target_precompile_headers(${target} REUSE_FROM ${arg_FROM})
+  else()
+    set(headers algorithm array bit climits cmath complex cstddef cstdint cstring functional iterator limits list map memory
+      numeric optional set span sstream string string_view utility variant vector ${arg_HEADERS})
+    list(TRANSFORM headers REPLACE "(.+)" "<\\1>")
+    target_precompile_headers(${target} PRIVATE ${headers})
+  endif()
+  # ccache sees with -fpch-preprocess which header is used; time stamps of Clang's would differ from folder to folder. A
+  # precompiled header of GCC forgets the pragmas with which <string> turns warnings off.
+  target_compile_options(${target} PRIVATE
+    "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess;-Wno-error=invalid-pch;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>"
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endfunction()
+
+# firn_add_component(<folder> SOURCES <files...> DEPENDS <folders...> [LIBRARIES <external targets...>]
+#                    [PRECOMPILE <headers...> | PRECOMPILED_BY <folder>])
 # <folder> is relative to compiler/; its target is firn_<last path element>. DEPENDS repeats the edges that the
-# folder table allows; a missing edge fails to link.
+# folder table allows; a missing edge fails to link. Without PRECOMPILE the standard headers are those of support.
 function(firn_add_component folder)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "PRECOMPILED_BY" "SOURCES;DEPENDS;LIBRARIES;PRECOMPILE" ${ARGN})
   get_filename_component(name ${folder} NAME)
   add_library(firn_${name} STATIC ${arg_SOURCES})
   target_include_directories(firn_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   list(TRANSFORM arg_DEPENDS PREPEND firn_)
   target_link_libraries(firn_${name} PUBLIC firn_compile_options ${arg_DEPENDS} PRIVATE ${arg_LIBRARIES})
+  if(arg_PRECOMPILE OR name STREQUAL "support")
+    firn_precompile(firn_${name} HEADERS ${arg_PRECOMPILE})
+  elseif(arg_PRECOMPILED_BY)
+    firn_precompile(firn_${name} FROM firn_${arg_PRECOMPILED_BY})
+  else()
+    firn_precompile(firn_${name} FROM firn_support)
+  endif()
 endfunction()

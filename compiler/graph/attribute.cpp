@@ -61,6 +61,21 @@ template <class T> const T& get(const Attributes& attributes, std::string_view n
 
 } // namespace
 
+Attribute::Attribute(const Attribute&) = default;
+Attribute::Attribute(Attribute&&) noexcept = default;
+Attribute& Attribute::operator=(const Attribute&) = default;
+Attribute& Attribute::operator=(Attribute&&) noexcept = default;
+Attribute::~Attribute() = default;
+
+Attributes::Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries) {
+  for (const auto& [name, value] : entries) set(name, value);
+}
+Attributes::Attributes(const Attributes&) = default;
+Attributes::Attributes(Attributes&&) noexcept = default;
+Attributes& Attributes::operator=(const Attributes&) = default;
+Attributes& Attributes::operator=(Attributes&&) noexcept = default;
+Attributes::~Attributes() = default;
+
 std::string Window::to_string() const {
   std::string text;
   for (size_t i = 0; i < dims.size(); ++i) text += (i ? "x" : "") + std::to_string(dims[i].size);

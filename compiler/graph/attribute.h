@@ -47,17 +47,29 @@ struct Word {
   bool operator==(const Word&) const = default;
 };
 
-using Attribute = std::variant<int64_t, double, bool, Word, std::string, std::vector<int64_t>,
-                               std::vector<double>, DType, Window, Type>;
+using AttributeVariant = std::variant<int64_t, double, bool, Word, std::string, std::vector<int64_t>,
+                                      std::vector<double>, DType, Window, Type>;
+// One value. Copies, moves and destruction are compiled once, not in every file that holds one.
+struct Attribute : AttributeVariant {
+  using AttributeVariant::AttributeVariant;
+  Attribute(const Attribute& other);
+  Attribute(Attribute&& other) noexcept;
+  Attribute& operator=(const Attribute& other);
+  Attribute& operator=(Attribute&& other) noexcept;
+  ~Attribute();
+};
 
 // Sorted by name; printed as {a = 1, b = [1, 2]}. Doubles print with 17 significant digits and a point or
 // exponent.
 class Attributes {
 public:
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries) {
-    for (auto& [name, value] : entries) set(name, value);
-  }
+  Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries);
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
+  ~Attributes();
   void set(std::string_view name, Attribute value);
   void erase(std::string_view name);
   const Attribute* find(std::string_view name) const;

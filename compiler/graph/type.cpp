@@ -24,6 +24,13 @@ std::string print_layout(const Layout& layout) {
 
 } // namespace
 
+Type::Type() = default;
+Type::Type(const Type&) = default;
+Type::Type(Type&&) noexcept = default;
+Type& Type::operator=(const Type&) = default;
+Type& Type::operator=(Type&&) noexcept = default;
+Type::~Type() = default;
+
 Type Type::tensor(DType dtype, std::vector<Dim> dims, Layout layout) {
   Type type;
   type.dtype = dtype;

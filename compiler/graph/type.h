@@ -53,6 +53,14 @@ struct Type {
   std::shared_ptr<const Type> element; // Sequence, Optional
   int64_t bound = 0;                   // Sequence: largest length; tensor of strings: longest string in bytes
 
+  // Copies, moves and destruction are compiled once, not in every file that holds a type.
+  Type();
+  Type(const Type& other);
+  Type(Type&& other) noexcept;
+  Type& operator=(const Type& other);
+  Type& operator=(Type&& other) noexcept;
+  ~Type();
+
   static Type tensor(DType dtype, std::vector<Dim> dims, Layout layout = {});
   static Type tensor_of(DType dtype, const std::vector<int64_t>& dims);
   static Type sequence(Type element, int64_t bound);

@@ -21,23 +21,23 @@ enum class Fault { None = 0, Model = 1, Usage = 2, Unsupported = 3, Internal = 4
 
 // One message. Text is lower case, without full stop, and names the node, what was found and what was wanted.
 struct Diagnostic {
-  Fault fault = Fault::Model;
+  Diagnostic(Fault fault, std::string message);
+  // Copies, moves and destruction are compiled once, not in every file that holds one.
+  Diagnostic(const Diagnostic& other);
+  Diagnostic(Diagnostic&& other) noexcept;
+  Diagnostic& operator=(const Diagnostic& other);
+  Diagnostic& operator=(Diagnostic&& other) noexcept;
+  ~Diagnostic();
+
+  Fault fault;
   std::string message;
-  std::vector<std::string> unknown_inputs = {}; // the model compiles once their values are known
+  std::vector<std::string> unknown_inputs; // the model compiles once their values are known
 };
 
-inline Diagnostic model_error(std::string message) {
-  return {Fault::Model, std::move(message)};
-}
-inline Diagnostic usage_error(std::string message) {
-  return {Fault::Usage, std::move(message)};
-}
-inline Diagnostic unsupported_error(std::string message) {
-  return {Fault::Unsupported, std::move(message)};
-}
-inline Diagnostic internal_error(std::string message) {
-  return {Fault::Internal, std::move(message)};
-}
+Diagnostic model_error(std::string message);
+Diagnostic usage_error(std::string message);
+Diagnostic unsupported_error(std::string message);
+Diagnostic internal_error(std::string message);
 
 // A value or the reason why there is none. Test with `if (!x)`, read with `*x` / `x->`, report with
 // `x.error()`.
@@ -101,9 +101,8 @@ private:
   std::string message_;
 };
 
-[[noreturn]] inline void internal_failure(const char* file, int line, const std::string& text) {
-  throw InternalFailure("at " + std::string(file) + ":" + std::to_string(line) + ": " + text);
-}
+[[noreturn]] void internal_failure(const char* file, int line, const std::string& text);
+[[noreturn]] void internal_failure(const char* file, int line, const char* text);
 
 } // namespace firn
 

@@ -73,6 +73,12 @@ const IntAtom* single_atom(const IntExpr& expression) {
 
 } // namespace int_form
 
+IntExpr::IntExpr(const IntExpr&) = default;
+IntExpr::IntExpr(IntExpr&&) noexcept = default;
+IntExpr& IntExpr::operator=(const IntExpr&) = default;
+IntExpr& IntExpr::operator=(IntExpr&&) noexcept = default;
+IntExpr::~IntExpr() = default;
+
 using namespace int_form;
 
 namespace {

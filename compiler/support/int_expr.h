@@ -46,6 +46,12 @@ public:
   };
 
   IntExpr(int64_t value = 0) : constant_(value) {}
+  // Copies, moves and destruction are compiled once, not in every file that holds an expression.
+  IntExpr(const IntExpr& other);
+  IntExpr(IntExpr&& other) noexcept;
+  IntExpr& operator=(const IntExpr& other);
+  IntExpr& operator=(IntExpr&& other) noexcept;
+  ~IntExpr();
   static IntExpr symbol(SymbolRef symbol);
   // The sum of constant and terms in any order, made canonical.
   static IntExpr from_terms(int64_t constant, std::vector<Term> terms);

@@ -46,7 +46,7 @@ TEST_CASE("text files hold every op, dtype and kind of attribute") {
     INFO(dtype_name(static_cast<DType>(i)));
     CHECK(dtypes.count(static_cast<DType>(i)) == 1);
   }
-  CHECK(kinds.size() == std::variant_size_v<Attribute>);
+  CHECK(kinds.size() == std::variant_size_v<AttributeVariant>);
 }
 
 TEST_CASE("names that clash are numbered, and stay after that") {
