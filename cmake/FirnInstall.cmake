@@ -6,6 +6,10 @@ include(${CMAKE_CURRENT_LIST_DIR}/FirnModel.cmake)
 
 if(TARGET firn)
   add_executable(Firn::firn ALIAS firn)
+  add_library(firn_jit INTERFACE)
+  target_include_directories(firn_jit INTERFACE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(firn_jit INTERFACE firn_shared)
+  add_library(Firn::jit ALIAS firn_jit)
 endif()
 
 option(FIRN_INSTALL "Install Firn together with this project" ${PROJECT_IS_TOP_LEVEL})
@@ -17,8 +21,12 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Firn)
 set(runtime_dir ${CMAKE_INSTALL_DATADIR}/firn/runtime)
 if(TARGET firn)
   # LLVM may lie outside the loader's default folders.
-  set_target_properties(firn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(firn_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  file(RELATIVE_PATH library_from_tool "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(firn PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_tool}")
   install(TARGETS firn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS firn_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+    NAMELINK_COMPONENT Unspecified)
 endif()
 if(TARGET firn AND NOT CMAKE_CROSSCOMPILING)
   set(documents ${PROJECT_BINARY_DIR}/tools/firn/documents)
@@ -45,10 +53,11 @@ foreach(folder IN ITEMS cmake include/firn runtime tools)
   install(FILES ${folder}/README.md DESTINATION ${doc_dir}/${folder} OPTIONAL)
 endforeach()
 install(FILES tools/internals.md DESTINATION ${doc_dir}/tools OPTIONAL)
+install(FILES tools/jit/README.md DESTINATION ${doc_dir}/tools/jit OPTIONAL)
 
 configure_package_config_file(cmake/FirnConfig.cmake.in ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   INSTALL_DESTINATION ${package_dir}
-  PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_INCLUDEDIR runtime_dir)
+  PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR runtime_dir)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES

@@ -27,6 +27,7 @@ std::string message_text(const std::string& file, const char* kind, const std::s
 
 int rank(Fault fault) {
   switch (fault) {
+  case Fault::Stopped: return 5;
   case Fault::Internal: return 4;
   case Fault::Usage: return 3;
   case Fault::Model: return 2;

@@ -5,6 +5,7 @@
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/bench.h"
+#include "compiler/driver/start_time.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -16,6 +17,7 @@ struct BenchCommand {
   CompileFlags flags;
   driver::BenchOptions options;
   std::vector<std::string> at;
+  bool start = false;
 };
 
 int run(BenchCommand& command) {
@@ -33,7 +35,9 @@ int run(BenchCommand& command) {
   if (options.simulate && options.compile.goals.threads <= 1)
     return report(usage_error("--simulate wants --threads, two at least"));
   DiagnosticList diagnostics;
-  auto text = driver::bench(options, diagnostics);
+  auto text = command.start
+                  ? driver::start_time({.compile = options.compile, .json = options.json}, diagnostics)
+                  : driver::bench(options, diagnostics);
   return text ? print_result(*text) : report(diagnostics, options.compile.model);
 }
 
@@ -49,6 +53,10 @@ void add_bench_command(CLI::App& app, Action& action) {
       verb->add_option("--seconds", command->options.seconds, "time to measure; default 2");
   seconds->check(number_between(0, 1e5, /*above=*/true));
   CLI::Option* json = verb->add_flag("--json", command->options.json, "print JSON");
+  CLI::Option* start = verb->add_flag(
+      "--start", command->start,
+      "say instead how long a program that compiles in process (libfirn.so) waits for the first output, "
+      "and where the time goes: the median of five processes");
   CLI::Option* simulate = verb->add_flag(
       "--simulate", command->options.simulate,
       "run the tasks of --threads threads alone, one after the other, and say what so many cores "
@@ -62,7 +70,14 @@ void add_bench_command(CLI::App& app, Action& action) {
                                         "write a program that checks and times the model in this folder");
   CLI::Option* output =
       verb->add_option("-o,--output", command->options.output, "the program that --build writes");
-  build->needs(output)->excludes(model)->excludes(seconds)->excludes(json)->excludes(simulate)->excludes(at);
+  build->needs(output)
+      ->excludes(model)
+      ->excludes(seconds)
+      ->excludes(json)
+      ->excludes(simulate)
+      ->excludes(at)
+      ->excludes(start);
+  start->excludes(seconds)->excludes(simulate)->excludes(at);
   output->needs(build);
   command->flags.add_to(*verb);
   command->flags.add_variant_to(*verb);

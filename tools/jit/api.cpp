@@ -23,16 +23,16 @@ struct firn_jit_messages {
 };
 
 struct firn_jit_compiler {
-  jit::Compiler compiler;
+  library::Compiler compiler;
 };
 
 struct firn_jit_model {
-  std::shared_ptr<const jit::Model> model;
+  std::shared_ptr<const library::Model> model;
   std::atomic<size_t> count{1};
 };
 
 struct firn_jit_instance {
-  std::shared_ptr<const jit::Model> model;
+  std::shared_ptr<const library::Model> model;
   driver::HeapMemory memory;
   std::unique_ptr<driver::Instance> instance;
   std::map<std::string, int64_t> dims;
@@ -52,8 +52,8 @@ template <class Value, class Body> Value shielded(Value failed, Body body) noexc
   }
 }
 
-jit::Request request_of(const firn_jit_request& given) {
-  jit::Request request;
+library::Request request_of(const firn_jit_request& given) {
+  library::Request request;
   request.model = given.model ? given.model : "model";
   if (given.bytes) request.bytes = std::span(static_cast<const std::byte*>(given.bytes), given.byte_count);
   for (size_t i = 0; i < given.option_count; ++i) request.words.emplace_back(given.options[i]);
@@ -67,7 +67,7 @@ jit::Request request_of(const firn_jit_request& given) {
   return request;
 }
 
-firn_jit_messages* messages_of(const jit::Outcome& outcome) {
+firn_jit_messages* messages_of(const library::Outcome& outcome) {
   auto* messages = new firn_jit_messages;
   for (const std::string& warning : outcome.warnings) messages->all.push_back({FIRN_JIT_OK, warning});
   for (const Diagnostic& each : outcome.diagnostics)
@@ -75,7 +75,7 @@ firn_jit_messages* messages_of(const jit::Outcome& outcome) {
   return messages;
 }
 
-int32_t code_of(const jit::Outcome& outcome) {
+int32_t code_of(const library::Outcome& outcome) {
   if (outcome.model) return FIRN_JIT_OK;
   for (const Diagnostic& each : outcome.diagnostics)
     if (each.fault != Fault::None) return static_cast<int32_t>(each.fault);
@@ -158,7 +158,7 @@ int32_t firn_jit_compile(firn_jit_compiler* compiler, const firn_jit_request* re
                          firn_jit_messages** messages) noexcept {
   *model = nullptr;
   if (messages) *messages = nullptr;
-  jit::Outcome outcome;
+  library::Outcome outcome;
   try {
     if (compiler)
       outcome = compiler->compiler.compile(request_of(*request));

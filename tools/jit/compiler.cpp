@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace firn::jit {
+namespace firn::library {
 
 bool Outcome::was_stopped() const {
   return std::any_of(diagnostics.begin(), diagnostics.end(),
@@ -93,8 +93,8 @@ Outcome Compiler::compile_anew(const Request& request) const {
       diagnostics.add(model.error());
     outcome.warnings = compilation->facts.warnings;
   }
-  for (const Diagnostic& each : diagnostics) outcome.diagnostics.push_back(each);
+  outcome.diagnostics = diagnostics.messages();
   return outcome;
 }
 
-} // namespace firn::jit
+} // namespace firn::library

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-namespace firn::jit {
+namespace firn::library {
 
 // A request as firn_jit_request has it, with a copy of its words.
 struct Request {
@@ -50,4 +50,4 @@ private:
 // addresses of symbols. Nothing if the file cannot be found.
 std::optional<std::string> key_of(const Request& request);
 
-} // namespace firn::jit
+} // namespace firn::library

@@ -1,7 +1,7 @@
 // Facts of compiled models.
 #include "tools/jit/model.h"
 
-namespace firn::jit {
+namespace firn::library {
 
 Expected<std::shared_ptr<const Model>> Model::load(driver::Compilation& compilation) {
   auto model = std::shared_ptr<Model>(new Model);
@@ -38,4 +38,4 @@ bool Model::describe(int32_t kind, size_t index, firn_jit_tensor& tensor) const 
   return true;
 }
 
-} // namespace firn::jit
+} // namespace firn::library

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace firn::jit {
+namespace firn::library {
 
 class Model {
 public:
@@ -34,4 +34,4 @@ private:
   std::vector<std::vector<int64_t>> bounds_[3]; // by kind and tensor
 };
 
-} // namespace firn::jit
+} // namespace firn::library

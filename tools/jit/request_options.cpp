@@ -7,12 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-namespace firn::jit {
+namespace firn::library {
 namespace {
 
 Result parse(const std::vector<std::string>& words, tool::CompileFlags& flags) {
   CLI::App verb("", "compile");
   flags.add_to(verb);
+  verb.add_option("--name", flags.names)->take_all();
+  verb.add_option("--external", flags.options.external)->take_all();
   std::vector<std::string> arguments;
   for (const std::string& word : words) arguments.push_back(tool::normalised_argument(word));
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
@@ -40,4 +42,4 @@ Expected<driver::CompileOptions> options_of(const Request& request) {
   return std::move(options);
 }
 
-} // namespace firn::jit
+} // namespace firn::library
