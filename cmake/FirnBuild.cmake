@@ -2,7 +2,8 @@
 
 add_library(firn_compile_options INTERFACE)
 target_compile_features(firn_compile_options INTERFACE cxx_std_20)
-target_compile_options(firn_compile_options INTERFACE -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden)
+target_compile_options(firn_compile_options INTERFACE -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden
+  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(firn_compile_options INTERFACE -Wall -Wextra -Werror)
 else()
@@ -79,7 +80,7 @@ function(firn_add_component folder)
     firn_precompile(firn_${name} HEADERS ${arg_PRECOMPILE})
   elseif(arg_PRECOMPILED_BY)
     firn_precompile(firn_${name} FROM firn_${arg_PRECOMPILED_BY})
-  else()
+  elseif(NOT "firn_llvm" IN_LIST arg_LIBRARIES) # whose macros precompiled headers do not know
     firn_precompile(firn_${name} FROM firn_support)
   endif()
 endfunction()
