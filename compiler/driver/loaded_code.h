@@ -22,4 +22,12 @@ public:
 // loader or files of the program ask for that.
 Expected<std::unique_ptr<LoadedCode>> load_code(Compilation& compilation);
 
+// The steps of loading in this process: the bytes of the object, without weights unless these are prepared,
+// and code of such bytes. `symbols` are the program's operators by their names.
+bool is_loaded_by_system(const Compilation& compilation);
+Expected<std::string> generate_code(Compilation& compilation);
+Expected<std::unique_ptr<LoadedCode>> load_object(const artifact::ModelDescription& description,
+                                                  size_t variant, const std::map<std::string, void*>& symbols,
+                                                  std::string_view object);
+
 } // namespace firn::driver

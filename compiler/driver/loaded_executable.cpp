@@ -23,42 +23,105 @@ int32_t onnx_number(DType dtype) {
   return 0;
 }
 
-std::string LoadedExecutable::manifest() const {
-  return artifact::write_manifest(description_);
+namespace {
+
+ExecutableArchive archive_of(const Compilation& c, const LoadedExecutable& executable,
+                             std::string_view object) {
+  ExecutableArchive archive;
+  archive.description = executable.description();
+  archive.manifest = executable.manifest();
+  archive.run_symbol = c.codegen.run_symbol;
+  archive.weights_symbol = c.codegen.weights_symbol;
+  if (c.prepare) archive.prepare_symbol = c.codegen.prepare_symbol;
+  archive.variant = executable.variant();
+  for (const std::string& file : c.facts.external_files)
+    archive.files.emplace_back(file, file_identity(file));
+  archive.object = object;
+  if (!c.prepare)
+    archive.weights = {reinterpret_cast<const std::byte*>(executable.weights()),
+                       static_cast<size_t>(c.program.weight_bytes)};
+  return archive;
 }
 
-Expected<std::unique_ptr<LoadedExecutable>> LoadedExecutable::load(Compilation& c, RunnerMemory& memory) {
-  auto model = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
-  auto code = load_code(c);
+} // namespace
+
+Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::load(Compilation& c, RunnerMemory& memory,
+                       const std::function<void(const ExecutableArchive&)>& keep) {
+  auto executable = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
+  std::string object;
+  auto code = [&]() -> Expected<std::unique_ptr<LoadedCode>> {
+    if (is_loaded_by_system(c)) return load_code(c);
+    auto generated = generate_code(c);
+    if (!generated) return generated.error();
+    object = std::move(*generated);
+    return load_object(c.description, c.run_variant, c.symbols, object);
+  }();
   if (!code) return code.error();
-  model->code_ = std::move(*code);
-  model->entry_ = reinterpret_cast<EntryFunction*>(model->code_->symbol(c.codegen.run_symbol));
-  FIRN_CHECK(model->entry_, "the object lacks its function");
-  model->description_ = c.description;
-  model->variant_ = c.run_variant;
-  if (Result loaded = model->load_weights(c, memory); !loaded) return loaded.error();
-  return model;
+  executable->code_ = std::move(*code);
+  executable->description_ = c.description;
+  executable->manifest_ = artifact::write_manifest(c.description);
+  executable->variant_ = c.run_variant;
+  executable->find_functions(c.codegen.run_symbol, c.codegen.weights_symbol,
+                             c.prepare ? c.codegen.prepare_symbol : "");
+  if (c.prepare)
+    executable->prepare_in(memory);
+  else
+    executable->load_weights(c.program, memory);
+  if (keep && !object.empty()) keep(archive_of(c, *executable, object));
+  return executable;
 }
 
-// Raw weights lie in the object. Packed ones go straight to where the code reads them.
-Result LoadedExecutable::load_weights(const Compilation& c, RunnerMemory& memory) {
-  auto own = reinterpret_cast<const unsigned char* (*)()>(code_->symbol(c.codegen.weights_symbol));
+Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::restore(const ExecutableArchive& archive, const std::map<std::string, void*>& symbols,
+                          RunnerMemory& memory) {
+  auto executable = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
+  auto code = load_object(archive.description, archive.variant, symbols, archive.object);
+  if (!code) return code.error();
+  executable->code_ = std::move(*code);
+  executable->description_ = archive.description;
+  executable->manifest_ = archive.manifest;
+  executable->variant_ = archive.variant;
+  executable->find_functions(archive.run_symbol, archive.weights_symbol, archive.prepare_symbol);
+  if (executable->prepare_) {
+    executable->prepare_in(memory);
+  } else {
+    executable->weights_ = reinterpret_cast<const unsigned char*>(archive.weights.data());
+    executable->own_weights_ = executable->weights_;
+  }
+  return executable;
+}
+
+void LoadedExecutable::find_functions(const std::string& run, const std::string& weights,
+                                      const std::string& prepare) {
+  entry_ = reinterpret_cast<EntryFunction*>(code_->symbol(run));
+  FIRN_CHECK(entry_, "the object lacks its function");
+  auto own = reinterpret_cast<const unsigned char* (*)()>(code_->symbol(weights));
   FIRN_CHECK(own, "the object lacks the function of its weights");
   own_weights_ = own();
-  const int64_t bytes = c.prepare ? c.prepare->arena_bytes : c.program.weight_bytes;
+  if (prepare.empty()) return;
+  prepare_ = reinterpret_cast<EntryFunction*>(code_->symbol(prepare));
+  FIRN_CHECK(prepare_, "the object lacks its prepare function");
+}
+
+// Packed weights go straight to where the code reads them, unless the object holds them.
+void LoadedExecutable::load_weights(const kernel::Program& program, RunnerMemory& memory) {
+  const int64_t bytes = program.weight_bytes;
   memory_ = memory.allocate(bytes, FIRN_WEIGHT_ALIGNMENT);
   weights_ = reinterpret_cast<const unsigned char*>(memory_);
-  if (c.prepare) {
-    prepare_ = reinterpret_cast<EntryFunction*>(code_->symbol(c.codegen.prepare_symbol));
-    FIRN_CHECK(prepare_, "the object lacks its prepare function");
-    prepare(own_weights_);
-  } else if (own_weights_) {
+  if (own_weights_) {
     std::copy_n(own_weights_, bytes, reinterpret_cast<unsigned char*>(memory_));
   } else {
-    kernel::write_weights(c.program, std::span(memory_, static_cast<size_t>(bytes)));
+    kernel::write_weights(program, std::span(memory_, static_cast<size_t>(bytes)));
     own_weights_ = weights_;
   }
-  return {};
+}
+
+// The object holds raw weights, of which the code makes those that it reads.
+void LoadedExecutable::prepare_in(RunnerMemory& memory) {
+  memory_ = memory.allocate(description_.prepared_weight_bytes(), FIRN_WEIGHT_ALIGNMENT);
+  weights_ = reinterpret_cast<const unsigned char*>(memory_);
+  prepare(own_weights_);
 }
 
 void LoadedExecutable::prepare(const unsigned char* raw) {

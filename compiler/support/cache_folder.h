@@ -1,10 +1,10 @@
 // A folder in which programs of one user keep what they can make again: machine code, models. Nothing that
-// happens to it is an error of a compilation: what cannot be read is made again, what cannot be written is not
-// kept.
+// happens to it is an error of a compilation: what cannot be read is made again, and what cannot be written
+// is not kept.
 //
-// A file per key has a checksum, is written under a temporary name and renamed. Folder and files are used only
-// if they belong to this user and nobody else can write them. So two writers, a process that is killed, a full
-// disk and files of others leave whole files or none.
+// A file per key has a checksum, is written under a temporary name and renamed. Folder and files are used
+// only if they belong to this user and nobody else can write them. So two writers, a process that is killed,
+// a full disk and files of others leave whole files or none.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
