@@ -29,8 +29,8 @@ std::vector<std::string_view> pieces_of(const ExecutableArchive& archive, std::s
 // An archive whose object and weights lie in `bytes`. A usage error where these are not whole.
 Expected<ExecutableArchive> read_archive(std::span<const std::byte> bytes);
 
-// The text that tells a file from its other versions: device, inode, size and time of the last change. Empty if there
-// is no such regular file.
+// The text that tells a file from its other versions: device, inode, size and time of the last change. It is
+// empty if there is no such regular file.
 std::string file_identity(const std::string& path);
 // The identity of the program or library that this code is in.
 std::string build_identity();

@@ -29,8 +29,8 @@ struct Head {
 };
 static_assert(sizeof(Head) == 64);
 
-// Four chains of multiplications over words of 8 bytes, which run at the speed of memory. It finds damage, and
-// no attack: files of others are not read.
+// Four chains of multiplications over words of 8 bytes run at the speed of memory. They find damage, and no
+// attack: files of others are not read.
 class Checksum {
 public:
   void add(std::string_view bytes) {
