@@ -11,7 +11,7 @@
 namespace firn::driver {
 namespace {
 
-constexpr size_t kAlignment = 64; // weights begin at a multiple of it
+constexpr size_t kAlignment = 64; // object and weights begin at multiples of it
 
 void add(std::string& bytes, std::string_view text) {
   const uint64_t size = text.size();
@@ -80,10 +80,11 @@ std::vector<std::string_view> pieces_of(const ExecutableArchive& archive, std::s
   }
   add(storage, text_of(archive.weights.size()));
   add(storage, text_of(archive.object.size()));
-  const size_t padding = padding_behind(storage.size() + archive.object.size());
+  const size_t before = padding_behind(storage.size()), behind = padding_behind(archive.object.size());
   return {storage,
+          {zeros, before},
           archive.object,
-          {zeros, padding},
+          {zeros, behind},
           {reinterpret_cast<const char*>(archive.weights.data()), archive.weights.size()}};
 }
 
@@ -104,10 +105,11 @@ Expected<ExecutableArchive> read_archive(std::span<const std::byte> bytes) {
     archive.files.emplace_back(std::move(path), texts.next());
   }
   const uint64_t weight_bytes = texts.number(), object_bytes = texts.number();
-  if (!texts.is_whole() || object_bytes > texts.rest().size()) return broken;
-  archive.object = texts.rest().substr(0, object_bytes);
-  const size_t object_end = all.size() - texts.rest().size() + object_bytes,
-               weights_at = object_end + padding_behind(object_end);
+  const size_t texts_end = all.size() - texts.rest().size(),
+               object_at = texts_end + padding_behind(texts_end);
+  if (!texts.is_whole() || object_at > all.size() || object_bytes > all.size() - object_at) return broken;
+  archive.object = all.substr(object_at, object_bytes);
+  const size_t weights_at = object_at + object_bytes + padding_behind(object_bytes);
   if (weights_at > all.size() || all.size() - weights_at != weight_bytes) return broken;
   archive.weights = bytes.subspan(weights_at);
   return archive;
