@@ -20,8 +20,8 @@ endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Firn)
 set(runtime_dir ${CMAKE_INSTALL_DATADIR}/firn/runtime)
 if(TARGET firn)
-  # LLVM may lie outside the loader's default folders.
-  set_target_properties(firn_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  # LLVM may lie outside the loader's default folders. Packages for other systems have libraries beside this one.
+  set_target_properties(firn_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH "$ORIGIN")
   file(RELATIVE_PATH library_from_tool "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(firn PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_tool}")
   install(TARGETS firn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
