@@ -35,13 +35,10 @@ struct Compiler {
   Compiler(size_t threads, const std::string& folder) {
     const firn_jit_compiler_options options = {sizeof options, threads,
                                                folder.empty() ? nullptr : folder.c_str()};
-    handle = firn_jit_compiler_create(&options);
+    handle.reset(firn_jit_compiler_create(&options), firn_jit_compiler_free);
     if (!handle) throw std::bad_alloc();
   }
-  Compiler(const Compiler&) = delete;
-  Compiler& operator=(const Compiler&) = delete;
-  ~Compiler() { firn_jit_compiler_free(handle); }
-  firn_jit_compiler* handle;
+  std::shared_ptr<firn_jit_compiler> handle;
 };
 
 // An instance that says no when two threads use it at the same time.
@@ -108,22 +105,16 @@ private:
 };
 
 // The kind of the first error, the model if there is none, and all messages with their kinds.
-nb::tuple compile(const Compiler& compiler, const std::string& name, const nb::object& data,
+nb::tuple compile(const Compiler& compiler, std::string name, nb::object data,
                   std::vector<std::string> options, std::vector<std::pair<std::string, uintptr_t>> symbols,
                   const nb::object& progress) {
-  firn::python::Compilation compilation(name, std::move(options), std::move(symbols));
-  const void* bytes = nullptr;
-  size_t count = 0;
-  if (!data.is_none()) {
-    auto given = nb::cast<nb::bytes>(data);
-    bytes = given.data();
-    count = given.size();
-  }
-  int32_t code = compilation.run(compiler.handle, bytes, count, progress);
+  auto compilation = std::make_unique<firn::python::Compilation>(
+      compiler.handle, std::move(name), std::move(data), std::move(options), std::move(symbols));
+  firn::python::Compilation::run(compilation, progress);
   nb::object model = nb::none();
-  if (firn_jit_model* made = compilation.take_model())
+  if (firn_jit_model* made = compilation->take_model())
     model = nb::cast(new Model(made), nb::rv_policy::take_ownership);
-  return nb::make_tuple(code, model, compilation.messages());
+  return nb::make_tuple(compilation->code(), model, compilation->messages());
 }
 
 std::vector<int64_t> dims_of(const firn_jit_tensor& tensor) {

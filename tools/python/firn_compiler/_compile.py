@@ -87,11 +87,10 @@ def _custom_ops(custom: Mapping[str, Any] | None) -> tuple[list[str], list[tuple
         if not isinstance(function, int):
             import ctypes
 
-            try:
-                function = ctypes.cast(function, ctypes.c_void_p).value
-            except (TypeError, ctypes.ArgumentError):
+            if not isinstance(function, (ctypes._CFuncPtr, ctypes.c_void_p)):
                 raise UsageError(f"custom: wanted a function of ctypes or an address for {name}, found a "
-                                 f"{type(function).__name__}") from None
+                                 f"{type(function).__name__}")
+            function = ctypes.cast(function, ctypes.c_void_p).value
         symbol = re.sub(r"\W", "_", name.rpartition(":")[2])
         words.append(f"--custom-op={name}={symbol}{workspace}")
         symbols.append((symbol, function or 0))

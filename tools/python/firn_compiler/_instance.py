@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
     from ._model import Model
 
-_UNSUPPORTED_CPU = 2
+_UNSUPPORTED_CPU, _CUSTOM_OP = 2, 12  # FIRN_STATUS_ of firn/abi.h
 
 
 def check(status: int, what: str) -> None:
     if status != 0:
         message = f"{what}: {_firn.status_message(status)}"
+        if status & 0xFF == _CUSTOM_OP:
+            message += f"; it returned {status >> 8}"
         raise (UnsupportedError if status & 0xFF == _UNSUPPORTED_CPU else UsageError)(message)
 
 
@@ -59,6 +61,7 @@ class Instance:
         self.model = model
         self._handle: _firn.Instance | None = _firn.Instance(model._handle)
         self._bound: dict[tuple[int, int], tuple[Array, Any]] = {}  # by bind(), with what has to live as long
+        self._texts: list[Any] = []  # strings of the last run, which its outputs may point into
         self._dims = {dim.name: dim.upper for dim in model.dims.values()}
         self.inputs = Views(self, model.inputs)
         self.outputs = Views(self, model.outputs)
@@ -161,6 +164,7 @@ class Instance:
     def _run(self, lent: list[tuple[Tensor, Array, Any]]) -> None:
         """Runs with memory that is lent for this run alone."""
         handle = self._open
+        self._texts = [also for tensor, _, also in lent if tensor.element.name == "string"]
         try:
             for tensor, memory, _ in lent:
                 self._lend(tensor, memory)
