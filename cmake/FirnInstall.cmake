@@ -53,7 +53,9 @@ foreach(folder IN ITEMS cmake include/firn runtime tools)
   install(FILES ${folder}/README.md DESTINATION ${doc_dir}/${folder} OPTIONAL)
 endforeach()
 install(FILES tools/internals.md DESTINATION ${doc_dir}/tools OPTIONAL)
-install(FILES tools/jit/README.md DESTINATION ${doc_dir}/tools/jit OPTIONAL)
+foreach(folder IN ITEMS jit python)
+  install(FILES tools/${folder}/README.md DESTINATION ${doc_dir}/tools/${folder} OPTIONAL)
+endforeach()
 
 configure_package_config_file(cmake/FirnConfig.cmake.in ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   INSTALL_DESTINATION ${package_dir}
