@@ -119,7 +119,7 @@ class Verification(Report):
 
     @property
     def ok(self) -> bool:
-        return self.data["wrong"] == 0 and self.data["refused"] == 0
+        return bool(self.data["wrong"] == 0 and self.data["refused"] == 0)
 
     @property
     def cases(self) -> list[dict[str, Any]]:
@@ -194,7 +194,7 @@ def verify(*cases: str | os.PathLike[str], against: str | None = None, cpu: str 
     words = words_of(cpu, dims, None, None, None, options)
     if against is not None:
         words.append(f"--against={against}")
-    printed = run_tool(["verify", "--json", *words, *map(os.fspath, cases)], accepted=(0, 1, 3))
+    printed = run_tool(["verify", "--json", *words, *(os.fspath(case) for case in cases)], accepted=(0, 1, 3))
     if not printed.strip():
         raise UsageError("verify: the folders hold no case")
     return Verification(json.loads(printed))
@@ -223,7 +223,7 @@ def quantize(model: ModelSource, data: str | os.PathLike[str] | Iterable[Any], *
         words = ["--data", folder, "-o", result, "--report", page, *(f"--keep={node}" for node in keep)]
         if budget is not None:
             words.append(f"--budget={budget}")
-        summary = _with_model("quantize", _request(model, cpu, dims, options), words)
+        summary = _with_model("quantize", _request(model, cpu, dims, options), words).replace(result, "model.int8.onnx")
         return Quantized(Path(result).read_bytes(), summary, Path(page).read_text(encoding="utf-8"))
 
 
@@ -233,7 +233,8 @@ def _written(samples: Iterable[Any], scratch: str) -> str:
     for number, sample in enumerate(samples):
         path = os.path.join(folder, f"{number:06}")
         if isinstance(sample, Mapping):
-            np.savez(path + ".npz", **{name: np.asarray(value) for name, value in sample.items()})
+            arrays: dict[str, Any] = {name: np.asarray(value) for name, value in sample.items()}
+            np.savez(path + ".npz", **arrays)
         else:
             np.save(path + ".npy", np.asarray(sample))
     if not os.listdir(folder):

@@ -24,7 +24,8 @@ class ElementType(NamedTuple):
         """The type of arrays: ml_dtypes' where that is installed, else integers of the same bits."""
         if self.library_name:
             try:
-                return np.dtype(getattr(importlib.import_module("ml_dtypes"), self.library_name))
+                found: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), self.library_name))
+                return found
             except (ImportError, AttributeError):
                 pass
         return self.storage
@@ -64,7 +65,7 @@ class Tensor(NamedTuple):
     name: str
     identifier: str  # the name made into an identifier, for keyword arguments and named tuples
     kind: int
-    index: int
+    number: int  # among those of the kind
     element: ElementType
     dims: Tuple[Union[int, str], ...]  # numbers, or expressions of dims that vary
     shape: Tuple[int, ...]  # the largest
@@ -82,7 +83,8 @@ class Tensor(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}: {self.element.name}[{','.join(map(str, self.dims))}]"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def address_of(array: Array) -> int:
@@ -199,7 +201,8 @@ def unpack(memory: Array, shape: tuple[int, ...], element: ElementType) -> Array
     if element.name.startswith("i"):
         top = 8 - element.bits
         values = (values << top).view(np.int8) >> top
-    return values.astype(element.storage).reshape(shape)
+    found: Array = values.astype(element.storage).reshape(shape)
+    return found
 
 
 def _texts(array: Array, tensor: Tensor) -> tuple[Array, Any]:

@@ -90,13 +90,13 @@ class Model:
         for tensor in self.outputs:
             # The size of others is known when they are computed, and views of them are copied.
             if not (tensor.is_counted or tensor.is_packed or tensor.element.name == "string"):
-                results[tensor.index] = np.empty(instance._shape(tensor), tensor.element.storage)
-                lent.append((tensor, results[tensor.index], None))
+                results[tensor.number] = np.empty(instance._shape(tensor), tensor.element.storage)
+                lent.append((tensor, results[tensor.number], None))
         instance._run(lent)
         shown = []
         for tensor in self.outputs:
-            if tensor.index in results:
-                shown.append(results[tensor.index].view(tensor.element.dtype))
+            if tensor.number in results:
+                shown.append(results[tensor.number].view(tensor.element.dtype))
             else:
                 view = instance._view(tensor)
                 shown.append(view.copy() if tensor.is_counted else view)
@@ -125,16 +125,16 @@ class Model:
     def _arguments(self, positional: Sequence[Any], named: Mapping[str, Any], all_wanted: bool) -> list[tuple[Tensor, Array]]:
         if len(positional) > len(self.inputs):
             raise UsageError(f"{self.name}: wanted {len(self.inputs)} inputs, found {len(positional)}")
-        values = {tensor.index: value for tensor, value in zip(self.inputs, positional)}
+        values = {tensor.number: value for tensor, value in zip(self.inputs, positional)}
         for name, value in named.items():
             tensor = self._find(name, self.inputs)
-            if tensor.index in values:
+            if tensor.number in values:
                 raise UsageError(f"{tensor.name}: given twice")
-            values[tensor.index] = value
-        missing = [str(tensor) for tensor in self.inputs if tensor.index not in values]
+            values[tensor.number] = value
+        missing = [str(tensor) for tensor in self.inputs if tensor.number not in values]
         if missing and all_wanted:
             raise UsageError(f"{self.name}: wanted also {', '.join(missing)}")
-        return [(tensor, input_array(values[tensor.index], tensor)) for tensor in self.inputs if tensor.index in values]
+        return [(tensor, input_array(values[tensor.number], tensor)) for tensor in self.inputs if tensor.number in values]
 
     def _dims_of(self, arrays: Sequence[tuple[Tensor, Array]]) -> dict[str, int]:
         """The values of dims that vary, as the shapes of arrays have them."""

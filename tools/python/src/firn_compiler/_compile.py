@@ -1,6 +1,7 @@
 """Requests to the compiler, made of Python's values."""
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
@@ -36,7 +37,7 @@ def source_of(model: ModelSource, name: str | None = None) -> Source:
         return Source(os.fspath(model), None)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return Source(name or "model.onnx", bytes(model))
-    proto = getattr(model, "model_proto", model)
+    proto: Any = getattr(model, "model_proto", model)
     if hasattr(proto, "SerializeToString"):
         graph = getattr(getattr(proto, "graph", None), "name", "")
         return Source(name or re.sub(r"[^\w.-]", "_", graph or "model") + ".onnx", proto.SerializeToString())
@@ -77,23 +78,29 @@ def words_of(cpu: str | None, dims: Mapping[str, DimValue] | None, threads: int 
     return words + list(options)
 
 
+def _function_address(name: str, function: Any) -> int:
+    if isinstance(function, int):
+        return function
+    import ctypes
+
+    try:
+        # A text would be cast to its address.
+        address = None if isinstance(function, (str, bytes)) else ctypes.cast(function, ctypes.c_void_p).value
+    except (TypeError, ctypes.ArgumentError):
+        address = None
+    if address is None:
+        raise UsageError(f"custom: wanted a function of ctypes or an address for {name}, found a {type(function).__name__}")
+    return address
+
+
 def _custom_ops(custom: Mapping[str, Any] | None) -> tuple[list[str], list[tuple[str, int]]]:
     """Words and symbols of operators, each a function of ctypes or an address, or a pair with bytes of workspace."""
     words, symbols = [], []
-    for name, function in (custom or {}).items():
-        workspace = ""
-        if isinstance(function, tuple):
-            function, workspace = function[0], f":{int(function[1])}"
-        if not isinstance(function, int):
-            import ctypes
-
-            if not isinstance(function, (ctypes._CFuncPtr, ctypes.c_void_p)):
-                raise UsageError(f"custom: wanted a function of ctypes or an address for {name}, found a "
-                                 f"{type(function).__name__}")
-            function = ctypes.cast(function, ctypes.c_void_p).value
+    for name, given in (custom or {}).items():
+        function, workspace = given if isinstance(given, tuple) else (given, 0)
         symbol = re.sub(r"\W", "_", name.rpartition(":")[2])
-        words.append(f"--custom-op={name}={symbol}{workspace}")
-        symbols.append((symbol, function or 0))
+        words.append(f"--custom-op={name}={symbol}" + (f":{int(workspace)}" if workspace else ""))
+        symbols.append((symbol, _function_address(name, function)))
     return words, symbols
 
 
@@ -112,11 +119,9 @@ class _Bar:
     """Shows phases: with tqdm where it is installed, else on a line of a terminal."""
 
     def __init__(self, name: str) -> None:
-        self._bar = None
+        self._bar: Any = None
         try:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(desc=os.path.basename(name), unit=" phases", leave=False)
+            self._bar = importlib.import_module("tqdm.auto").tqdm(desc=os.path.basename(name), unit=" phases", leave=False)
         except ImportError:
             self._is_shown = sys.stderr.isatty()
 
@@ -177,7 +182,7 @@ def from_torch(module: Any, args: tuple[Any, ...], *, dynamic_shapes: Any = None
     `export` has further arguments of torch's function, `options` are those of compile().
     """
     try:
-        import torch
+        torch = importlib.import_module("torch")
     except ImportError as error:
         raise UsageError(f"from_torch: PyTorch cannot be imported: {error}") from None
     arguments = {"dynamo": True, "dynamic_shapes": dynamic_shapes, **(export or {})}

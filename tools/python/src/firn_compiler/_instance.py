@@ -112,7 +112,7 @@ class Instance:
     def bind(self, name: str, array: Any) -> None:
         """Has an input or output lie in the memory of an array from now on; None: in the instance's own."""
         tensor = self.model._find(name, self.model.inputs + self.model.outputs)
-        key = (tensor.kind, tensor.index)
+        key = (tensor.kind, tensor.number)
         if array is None:
             self._bound.pop(key, None)
             check(self._open.bind(*key, 0, 0), tensor.name)
@@ -141,8 +141,8 @@ class Instance:
             wanted.append((tensor, output_buffer(value, self._shape(tensor), tensor), value))
         self._check_overlap([(tensor, memory) for tensor, memory, _ in wanted], [memory for _, memory, _ in lent])
         self._run(lent + wanted)
-        given = {tensor.index: value for tensor, _, value in wanted}
-        return self.model._result([given[tensor.index] if tensor.index in given else self._view(tensor)
+        given = {tensor.number: value for tensor, _, value in wanted}
+        return self.model._result([given[tensor.number] if tensor.number in given else self._view(tensor)
                                    for tensor in self.model.outputs])
 
     def _readable(self, array: Array, tensor: Tensor) -> tuple[Array, Any]:
@@ -171,26 +171,26 @@ class Instance:
             check(handle.run(), "run")
         finally:
             for tensor, _, _ in lent:
-                key = (tensor.kind, tensor.index)
+                key = (tensor.kind, tensor.number)
                 if key in self._bound:
                     self._lend(tensor, self._bound[key][0])
                 else:
                     handle.bind(*key, 0, 0)
 
     def _lend(self, tensor: Tensor, memory: Array) -> None:
-        check(self._open.bind(tensor.kind, tensor.index, address_of(memory), memory.nbytes), tensor.name)
+        check(self._open.bind(tensor.kind, tensor.number, address_of(memory), memory.nbytes), tensor.name)
 
     def _shape(self, tensor: Tensor) -> tuple[int, ...]:
-        return tuple(self._open.shape(tensor.kind, tensor.index)) if self.model.dims or tensor.is_counted else tensor.shape
+        return tuple(self._open.shape(tensor.kind, tensor.number)) if self.model.dims or tensor.is_counted else tensor.shape
 
     def _view(self, tensor: Tensor) -> Array:
-        memory = self._open.bytes(tensor.kind, tensor.index)
+        memory = self._open.bytes(tensor.kind, tensor.number)
         if memory is None:
             raise UsageError(f"{tensor.name}: no memory is bound to it")
         return shown_array(memory, self._shape(tensor), tensor)
 
     def _write(self, tensor: Tensor, value: Any) -> None:
-        memory = self._open.bytes(tensor.kind, tensor.index)
+        memory = self._open.bytes(tensor.kind, tensor.number)
         if tensor.element.name == "string" or memory is None:
             raise UsageError(f"{tensor.name}: its memory is the caller's: give the array to run() or bind()")
         source, _ = bindable(input_array(value, tensor), self._shape(tensor), tensor)
