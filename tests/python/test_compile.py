@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -84,6 +86,26 @@ class Models(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(2):
                 np.testing.assert_array_equal(twice(cache=folder)(x), 2 * x)
+
+
+class Torch(unittest.TestCase):
+    def test_the_exported_program_is_compiled(self):
+        asked = {}
+
+        def export(module, args, **named):
+            asked.update(named, module=module, args=args)
+            return types.SimpleNamespace(model_proto=types.SimpleNamespace(SerializeToString=pathlib.Path(path_of("digits")).read_bytes))
+
+        fake = types.SimpleNamespace(onnx=types.SimpleNamespace(export=export))
+        with unittest.mock.patch.dict(sys.modules, {"torch": fake}):
+            model = firn.from_torch(self, (1,), dynamic_shapes=None, export={"verbose": False}, cpu="x86-64-v2")
+        self.assertEqual((asked["dynamo"], asked["args"], asked["verbose"]), (True, (1,), False))
+        self.assertEqual((model.name, model.manifest["target"]["cpu"]), ("Torch.onnx", "x86-64-v2"))
+
+    def test_without_torch(self):
+        with unittest.mock.patch.dict(sys.modules, {"torch": None}):
+            with self.assertRaisesRegex(firn.UsageError, "PyTorch cannot be imported"):
+                firn.from_torch(None, ())
 
 
 class Errors(unittest.TestCase):

@@ -1,5 +1,7 @@
 """Instances: states, dims, views, threads, closing."""
+import gc
 import unittest
+import weakref
 
 import numpy as np
 
@@ -61,6 +63,20 @@ class Lives(unittest.TestCase):
         with self.assertRaisesRegex(firn.UsageError, "the instance is closed"):
             net.run(np.ones((2, 3), np.float32))
         self.assertTrue((view == 2).all())
+
+    def test_they_are_free_when_nobody_uses_them(self):
+        model = twice()
+        net = model.instance()
+        net.inputs["x"][:] = 1
+        net.run()
+        model(np.ones((2, 3), np.float32))
+        ends = [weakref.ref(model), weakref.ref(net)]
+        gc.disable()
+        try:
+            del model, net
+            self.assertEqual([end() for end in ends], [None, None])
+        finally:
+            gc.enable()
 
     def test_names(self):
         net = twice().instance()

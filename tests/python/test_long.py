@@ -12,8 +12,8 @@ CYCLES = 10000
 
 
 def resident():
-    pages = int(open("/proc/self/statm", encoding="ascii").read().split()[1])
-    return pages * resource.getpagesize()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 class Growth(unittest.TestCase):

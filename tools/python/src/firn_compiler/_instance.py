@@ -63,9 +63,6 @@ class Instance:
         self._bound: dict[tuple[int, int], tuple[Array, Any]] = {}  # by bind(), with what has to live as long
         self._texts: list[Any] = []  # strings of the last run, which its outputs may point into
         self._dims = {dim.name: dim.upper for dim in model.dims.values()}
-        self.inputs = Views(self, model.inputs)
-        self.outputs = Views(self, model.outputs)
-        self.states = Views(self, model.states)
         if threads is not None:
             if threads < 1:
                 raise UsageError(f"threads: wanted 1 or more, found {threads}")
@@ -87,6 +84,19 @@ class Instance:
         if self._handle is None:
             raise UsageError("the instance is closed")
         return self._handle
+
+    # Views hold the instance. It makes them anew, so that its memory is free as soon as nobody uses it.
+    @property
+    def inputs(self) -> Views:
+        return Views(self, self.model.inputs)
+
+    @property
+    def outputs(self) -> Views:
+        return Views(self, self.model.outputs)
+
+    @property
+    def states(self) -> Views:
+        return Views(self, self.model.states)
 
     @property
     def dims(self) -> dict[str, int]:

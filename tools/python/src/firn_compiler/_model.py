@@ -74,10 +74,12 @@ class Model:
         arrays = self._arguments(positional, named, True)
         try:
             instance = self._idle.pop()
+            instance.model = self
         except IndexError:
             instance = Instance(self)
         result = self._compute(instance, arrays)
         if len(self._idle) < self._most_idle:
+            del instance.model  # an idle instance that held its model would keep it
             self._idle.append(instance)
         return result
 
