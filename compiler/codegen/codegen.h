@@ -62,6 +62,8 @@ struct CodegenOptions {
   std::vector<SpecializedCode> specializations = {};
 
   std::vector<EntryCode> entries = {};
+  // Threads that generate code; 0: as many as the machine runs at once. They change no byte of an object.
+  unsigned jobs = 0;
 
   bool has_choice() const {
     return !variants.empty() || !specializations.empty();
@@ -79,7 +81,7 @@ struct CodegenOptions {
 };
 
 // The program as LLVM IR text (before optimisation), and as assembly, with the code of other CPUs. For
-// --emit=llvm and --emit=asm.
+// --emit=llvm and --emit=asm. One module holds all of it.
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options);
 Expected<std::string> emit_assembly(const kernel::Program& program, const CodegenOptions& options);
 
