@@ -116,6 +116,8 @@ Expected<ObjectFacts> facts_of(const GeneratedObject& object, const kernel::Prog
   auto facts = inspect_object(object.bytes, object.kernel_symbols, embedded_weights, custom_symbols(program));
   if (!facts) return facts;
   facts->stack_bytes = deepest_stack(object.stack, options);
+  facts->parts = object.parts;
+  facts->cached_parts = object.cached_parts;
   add_specialization_sizes(*facts, options, object);
   name_kernels(*facts, program, object);
   return facts;
@@ -162,7 +164,9 @@ Expected<GeneratedObject> generate_whole(const kernel::Program& program, const C
   return GeneratedObject{{generation.output.data(), generation.output.size()},
                          generation.emitted.kernel_symbols,
                          generation.merged,
-                         stack_depths(generation.report, options, generation.emitted)};
+                         stack_depths(generation.report, options, generation.emitted),
+                         0,
+                         0};
 }
 
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,

@@ -17,6 +17,7 @@ struct GeneratedObject {
   // Names of functions that are not there, each with the name of the one that stands for it.
   std::map<std::string, std::string> merged;
   StackDepths stack;
+  int64_t parts = 0, cached_parts = 0; // see ObjectFacts
 };
 
 // For object formats that Firn does not write itself: one module, with the weights.

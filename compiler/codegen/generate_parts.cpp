@@ -1,5 +1,6 @@
 // Kernels come first, the largest ahead, then what calls them: only then is it known which kernels of several
 // CPUs have equal code, and which of those is kept.
+#include "compiler/codegen/code_cache.h"
 #include "compiler/codegen/generate_object.h"
 #include "compiler/codegen/generation.h"
 #include "compiler/codegen/merge_objects.h"
@@ -17,7 +18,28 @@ namespace {
 struct PartCode {
   RelocatableObject object;
   StackDepths stack;
+  bool is_cached = false;
 };
+
+bool defines(const RelocatableObject& object, const std::string& function) {
+  return std::any_of(object.symbols.begin(), object.symbols.end(), [&](const ObjectSymbol& symbol) {
+    return symbol.name == function && symbol.section != kUndefined;
+  });
+}
+
+// Nothing if the cache has no code of the part, or what is none.
+std::optional<PartCode> find_code(CodeCache& cache, const KernelPart& part) {
+  std::optional<CachedCode> found = cache.find(part.key);
+  if (!found) return std::nullopt;
+  try {
+    PartCode code{read_object(found->object), {}, /*is_cached=*/true};
+    code.stack.kernel = found->kernel_stack;
+    code.stack.other = found->other_stack;
+    return defines(code.object, part.symbol) ? std::optional(std::move(code)) : std::nullopt;
+  } catch (const InternalFailure&) {
+    return std::nullopt;
+  }
+}
 
 class PartGenerator {
 public:
@@ -52,6 +74,8 @@ private:
 
   Result generate_kernel(size_t number) {
     const KernelPart& part = parts_.kernels[number];
+    if (options_.cache)
+      if (auto code = find_code(*options_.cache, part)) return codes_[number] = std::move(*code), Result();
     auto generated =
         codegen::generate(options_, features_.back(), Stage::Object,
                           ", in kernel '" + part.kernel->name + "'", [&](Generation& generation) {
@@ -60,8 +84,11 @@ private:
                           });
     if (!generated) return generated.error();
     const Generation& generation = **generated;
-    codes_[number] = {read_object(generation.output),
-                      stack_depths(generation.report, options_, generation.emitted)};
+    const StackDepths stack = stack_depths(generation.report, options_, generation.emitted);
+    codes_[number] = {read_object(generation.output), stack, /*is_cached=*/false};
+    if (options_.cache)
+      options_.cache->keep(part.key,
+                           {{generation.output.data(), generation.output.size()}, stack.kernel, stack.other});
     return {};
   }
 
@@ -119,6 +146,9 @@ private:
       result.stack.include(codes_[i].stack);
     }
     objects.push_back(&calling);
+    result.parts = static_cast<int64_t>(codes_.size());
+    result.cached_parts =
+        std::count_if(codes_.begin(), codes_.end(), [](const PartCode& code) { return code.is_cached; });
     result.bytes = write_object(merge_objects(objects, merging));
     result.kernel_symbols = callers.emitted.kernel_symbols;
     result.merged = callers.merged;

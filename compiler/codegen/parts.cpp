@@ -1,6 +1,7 @@
 // See parts.h.
 #include "compiler/codegen/parts.h"
 
+#include "compiler/codegen/build_id.h"
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/kernel/kir_text.h"
 #include "compiler/support/sha256.h"
@@ -43,7 +44,7 @@ std::string target_text(const TargetInfo& target) {
 class PartLister {
 public:
   explicit PartLister(const CodegenOptions& options) : options_(options) {
-    common_ = "level " + std::to_string(static_cast<int>(options.opt_level)) + " flushes " +
+    common_ = build_id() + "\nlevel " + std::to_string(static_cast<int>(options.opt_level)) + " flushes " +
               std::to_string(options.flushes_bf16) + "\n" + target_text(options.baseline_target()) +
               target_text(options.target);
   }

@@ -34,6 +34,11 @@ bool is_table(uint32_t type) {
   return type == SHT_NULL || type == SHT_SYMTAB || type == SHT_STRTAB || type == SHT_REL || type == SHT_RELA;
 }
 
+template <class List> auto& checked(List& list, size_t number) {
+  FIRN_CHECK(number < list.size(), "a number in an object is too large");
+  return list[number];
+}
+
 template <class Elf> class Reader {
 public:
   explicit Reader(std::span<const char> bytes) : bytes_(bytes), header_(at<typename Elf::Header>(0)) {
@@ -72,7 +77,8 @@ private:
     return {bytes_.data() + header.sh_offset, static_cast<size_t>(header.sh_size)};
   }
   std::string text(size_t table, uint64_t offset) const {
-    std::string_view names = content(headers_.at(table));
+    std::string_view names = content(checked(headers_, table));
+    FIRN_CHECK(offset < names.size(), "a name of an object is cut off");
     return std::string(names.substr(offset, names.find('\0', offset) - offset));
   }
 
@@ -94,14 +100,14 @@ private:
       auto symbol = at<typename Elf::Symbol>(header.sh_offset + offset);
       size_t section = symbol.st_shndx == SHN_UNDEF ? kUndefined
                        : symbol.st_shndx == SHN_ABS ? kAbsolute
-                                                    : places_.at(symbol.st_shndx);
+                                                    : checked(places_, symbol.st_shndx);
       object_.symbols.push_back({text(header.sh_link, symbol.st_name), symbol.st_info, symbol.st_other,
                                  section, symbol.st_value, symbol.st_size});
     }
   }
 
   template <class Entry> void read_relocations(const Section& header) {
-    ObjectSection& section = object_.sections.at(places_.at(header.sh_info));
+    ObjectSection& section = checked(object_.sections, checked(places_, header.sh_info));
     for (uint64_t offset = 0; offset < header.sh_size; offset += sizeof(Entry)) {
       auto entry = at<Entry>(header.sh_offset + offset);
       Relocation relocation;
@@ -112,6 +118,7 @@ private:
       object_.has_addends = requires {
         entry.r_addend;
       };
+      FIRN_CHECK(relocation.symbol < object_.symbols.size(), "a relocation of an object has no symbol");
       section.relocations.push_back(relocation);
     }
   }

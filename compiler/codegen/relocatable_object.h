@@ -54,7 +54,7 @@ struct RelocatableObject {
   bool operator==(const RelocatableObject&) const = default;
 };
 
-// Reads an object that LLVM wrote and that is trusted to be well formed.
+// Reads an object that LLVM wrote. A failed check says that its tables are broken.
 RelocatableObject read_object(std::span<const char> bytes);
 // The object as a file's bytes. The same object gives the same bytes.
 std::string write_object(const RelocatableObject& object);

@@ -67,6 +67,8 @@ struct CompileOptions {
   std::string weights_out; // side file of --emit=graph
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
+  unsigned jobs = 0;        // threads that generate code; 0: as many as the machine runs at once
+  std::string cache_folder; // keeps machine code for later compilations; empty: memory does, for this process
   std::vector<std::string> flags;                         // the flags as they were given, for the manifest
   std::function<void(const std::string& phase)> progress; // called when a phase begins
   // Ends the compilation with Fault::Stopped at the next pass or phase once it is true; may be null.
@@ -151,6 +153,7 @@ struct Compilation {
   const std::string& name_of(size_t variant) const {
     return variant == 0 ? cpu_name : variants[variant - 1].cpu.name;
   }
+  std::shared_ptr<codegen::CodeCache> code_cache;
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;
   std::vector<plan::Explanation>

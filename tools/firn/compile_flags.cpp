@@ -211,6 +211,16 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "passes to run instead of the default ones, comma-separated; none: none");
 }
 
+void CompileFlags::add_generation_to(CLI::App& verb, bool jobs) {
+  if (jobs)
+    verb.add_option("--jobs", options.jobs,
+                    "threads that generate code, which changes no byte; default: one for each core")
+        ->check(whole_between(1, 1024));
+  verb.add_option("--cache", options.cache_folder,
+                  "a folder that keeps machine code for later compilations, up to 1 GB")
+      ->check(not_empty());
+}
+
 Result CompileFlags::finish() {
   using firn::OptLevel;
   using firn::Precision, driver::Weights, firn::Math, firn::WeightType;

@@ -23,6 +23,8 @@ struct CompileFlags {
   void add_to(CLI::App& verb);
   // Adds the options of verbs that run code; called after add_to().
   void add_variant_to(CLI::App& verb);
+  // Adds --cache, and with `jobs` also --jobs, of verbs that generate code.
+  void add_generation_to(CLI::App& verb, bool jobs);
   // Fills `options`; an unusable word is a usage error.
   Result finish();
 };
