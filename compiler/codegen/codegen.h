@@ -7,6 +7,7 @@
 #include "compiler/support/goals.h"
 #include "compiler/target/target_info.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,8 @@ struct CodegenOptions {
   std::vector<EntryCode> entries = {};
   // Threads that generate code; 0: as many as the machine runs at once. They change no byte of an object.
   unsigned jobs = 0;
+  // Ends the generation with Fault::Stopped at the next kernel once it is true; may be null.
+  const std::atomic<bool>* stop = nullptr;
   // Keeps the code of kernels from one object to the next; null: nothing does.
   CodeCache* cache = nullptr;
 

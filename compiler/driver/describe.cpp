@@ -340,6 +340,7 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   codegen::CodegenOptions result{c.target, options.goals.opt_level, symbols.run, symbols.weights,
                                  symbols.prefix};
   result.jobs = options.jobs;
+  result.stop = options.stop;
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
   result.flushes_bf16 = options.goals.precision == Precision::BF16 && options.goals.math != Math::Strict;

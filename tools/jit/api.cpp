@@ -137,7 +137,8 @@ void firn_jit_messages_free(firn_jit_messages* messages) noexcept {
 firn_jit_compiler* firn_jit_compiler_create(const firn_jit_compiler_options* options) noexcept {
   return shielded<firn_jit_compiler*>(nullptr, [&] {
     std::string folder = options && options->folder ? options->folder : "";
-    return new firn_jit_compiler{{options ? options->threads : 0, std::move(folder)}};
+    const auto threads = static_cast<unsigned>(options ? options->threads : 0);
+    return new firn_jit_compiler{{threads, std::move(folder)}};
   });
 }
 void firn_jit_compiler_free(firn_jit_compiler* compiler) noexcept {

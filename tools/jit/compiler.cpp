@@ -106,9 +106,13 @@ Outcome Compiler::compile_anew(const Request& request) const {
     outcome.diagnostics.push_back(options.error());
     return outcome;
   }
+  options->jobs = threads_;
   std::optional<CacheFolder> folder;
   auto cache = cache_for(request, folder);
-  if (!cache) outcome.warnings.push_back(cache.error().message);
+  if (cache)
+    options->cache_folder = folder_;
+  else
+    outcome.warnings.push_back(cache.error().message);
   std::string key;
   const auto content = content_of(request);
   if (cache && *cache && content) {
@@ -130,8 +134,8 @@ Outcome Compiler::compile_anew(const Request& request) const {
   return outcome;
 }
 
-// The folder, if there is one and it can know whether a model is the one that is asked for. The error, of a
-// folder that cannot be used, hinders no compilation.
+// The folder, if there is one and it can know whether a model is the one that is asked for. A folder that
+// cannot be used hinders no compilation.
 Expected<const CacheFolder*> Compiler::cache_for(const Request& request,
                                                  std::optional<CacheFolder>& folder) const {
   if (folder_.empty() || names_files(request)) return static_cast<const CacheFolder*>(nullptr);

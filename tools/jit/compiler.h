@@ -31,7 +31,7 @@ struct Outcome {
 class Compiler {
 public:
   // `folder` keeps models from program to program; empty: nothing does.
-  Compiler(size_t threads, std::string folder) : threads_(threads), folder_(std::move(folder)) {}
+  Compiler(unsigned threads, std::string folder) : threads_(threads), folder_(std::move(folder)) {}
 
   // Any number of threads may call it at the same time. A request that equals one in flight waits for that
   // one's outcome, and one whose model still lives gets that model.
@@ -41,7 +41,7 @@ private:
   Outcome compile_anew(const Request& request) const;
   Expected<const CacheFolder*> cache_for(const Request& request, std::optional<CacheFolder>& folder) const;
   Outcome compile_shielded(const Request& request) const; // whatever happens
-  const size_t threads_;
+  const unsigned threads_;
   const std::string folder_;
   std::mutex mutex_;
   std::map<std::string, std::shared_future<Outcome>> in_flight_; // by key
