@@ -87,11 +87,6 @@ class Tensor(NamedTuple):
         return str(self)
 
 
-def address_of(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
 def _borrow(value: Any, tensor: Tensor, writable: bool) -> tuple[Array, str]:
     device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else 1
     if device not in (1, 3):  # CPU, and memory of the host that an accelerator can read
@@ -214,7 +209,7 @@ def _texts(array: Array, tensor: Tensor) -> tuple[Array, Any]:
     letters = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     sizes = np.array([len(each) for each in encoded], np.uint64)
     texts["size"] = sizes
-    texts["data"] = address_of(letters) + np.cumsum(sizes) - sizes
+    texts["data"] = _firn.address_of(letters) + np.cumsum(sizes) - sizes
     return texts, letters
 
 
