@@ -117,7 +117,7 @@ nb::tuple compile(const Compiler& compiler, std::string name, nb::object data,
   return nb::make_tuple(compilation->code(), model, compilation->messages());
 }
 
-// Where the elements of a C-contiguous array lie.
+// The address of a C-contiguous array's elements.
 uintptr_t address_of(nb::handle array) {
   Py_buffer buffer;
   if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();

@@ -105,6 +105,8 @@ def _found_type(array: Array, name: str) -> str:
 
 def _check_type(array: Array, name: str, tensor: Tensor) -> Array:
     element = tensor.element
+    if tensor.is_packed and not name and array.dtype.name == f"{element.storage.name.rstrip('8')}{element.bits}":
+        return array.astype(element.storage)  # arrays of ml_dtypes have a byte for each element
     if element.library_name and (name or array.dtype.name) == element.library_name:
         return array.view(element.storage) if array.dtype != element.storage else array
     if (name and not element.library_name) or array.dtype != element.storage:
