@@ -167,6 +167,8 @@ class Types(unittest.TestCase):
             result = copy(f"{name}[3]")(array)
             self.assertEqual(result.dtype, array.dtype)
             np.testing.assert_array_equal(result.astype(np.float32), array.astype(np.float32))
+        for name, dtype in (("i4", ml_dtypes.int4), ("u4", ml_dtypes.uint4)):
+            self.assertEqual(copy(f"{name}[3]")(np.array([1, 3, 7], dtype)).tolist(), [1, 3, 7])
 
     def test_scalars_and_empty_arrays(self):
         self.assertEqual(twice("f32[]")(3).shape, ())

@@ -117,6 +117,15 @@ nb::tuple compile(const Compiler& compiler, std::string name, nb::object data,
   return nb::make_tuple(compilation->code(), model, compilation->messages());
 }
 
+// The address of a C-contiguous array's elements.
+uintptr_t address_of(nb::handle array) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  auto address = reinterpret_cast<uintptr_t>(buffer.buf);
+  PyBuffer_Release(&buffer);
+  return address;
+}
+
 std::vector<int64_t> dims_of(const firn_jit_tensor& tensor) {
   return {tensor.dims, tensor.dims + tensor.rank};
 }
@@ -194,6 +203,7 @@ NB_MODULE(_firn, m) {
   m.attr("STATE") = static_cast<int>(FIRN_JIT_STATE);
   m.def("version", &firn_jit_version);
   m.def("status_message", &firn_jit_status_message);
+  m.def("address_of", &address_of, "array"_a);
   m.def("borrow", &borrow, "object"_a, "writable"_a,
         nb::sig("def borrow(object: object, writable: bool) -> tuple[numpy.typing.NDArray[typing.Any], str] "
                 "| None"));

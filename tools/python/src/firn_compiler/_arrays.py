@@ -87,11 +87,6 @@ class Tensor(NamedTuple):
         return str(self)
 
 
-def address_of(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
 def _borrow(value: Any, tensor: Tensor, writable: bool) -> tuple[Array, str]:
     device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else 1
     if device not in (1, 3):  # CPU, and memory of the host that an accelerator can read
@@ -110,6 +105,8 @@ def _found_type(array: Array, name: str) -> str:
 
 def _check_type(array: Array, name: str, tensor: Tensor) -> Array:
     element = tensor.element
+    if tensor.is_packed and not name and array.dtype.name == f"{element.storage.name.rstrip('8')}{element.bits}":
+        return array.astype(element.storage)  # arrays of ml_dtypes have a byte for each element
     if element.library_name and (name or array.dtype.name) == element.library_name:
         return array.view(element.storage) if array.dtype != element.storage else array
     if (name and not element.library_name) or array.dtype != element.storage:
@@ -214,7 +211,7 @@ def _texts(array: Array, tensor: Tensor) -> tuple[Array, Any]:
     letters = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     sizes = np.array([len(each) for each in encoded], np.uint64)
     texts["size"] = sizes
-    texts["data"] = address_of(letters) + np.cumsum(sizes) - sizes
+    texts["data"] = _firn.address_of(letters) + np.cumsum(sizes) - sizes
     return texts, letters
 
 

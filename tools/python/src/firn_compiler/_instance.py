@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping
 import numpy as np
 
 from . import _firn
-from ._arrays import Array, Tensor, address_of, bindable, input_array, output_buffer, shown_array
+from ._arrays import Array, Tensor, bindable, input_array, output_buffer, shown_array
 from ._errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Instance:
     def __init__(self, model: Model, threads: int | None = None) -> None:
         self.model = model
         self._handle: _firn.Instance | None = _firn.Instance(model._handle)
+        self._arena = self._handle.arena()
         self._bound: dict[tuple[int, int], tuple[Array, Any]] = {}  # by bind(), with what has to live as long
         self._texts: list[Any] = []  # strings of the last run, which its outputs may point into
         self._dims = {dim.name: dim.upper for dim in model.dims.values()}
@@ -161,8 +162,7 @@ class Instance:
         return (memory.copy() if self._is_own(memory) else memory), also
 
     def _is_own(self, memory: Array) -> bool:
-        start = self._open.arena()
-        return start <= address_of(memory) < start + self.model.arena_bytes
+        return self._arena <= _firn.address_of(memory) < self._arena + self.model.arena_bytes
 
     def _check_overlap(self, written: list[tuple[Tensor, Array]], read: list[Array]) -> None:
         for place, (tensor, memory) in enumerate(written):
@@ -188,7 +188,7 @@ class Instance:
                     handle.bind(*key, 0, 0)
 
     def _lend(self, tensor: Tensor, memory: Array) -> None:
-        check(self._open.bind(tensor.kind, tensor.number, address_of(memory), memory.nbytes), tensor.name)
+        check(self._open.bind(tensor.kind, tensor.number, _firn.address_of(memory), memory.nbytes), tensor.name)
 
     def _shape(self, tensor: Tensor) -> tuple[int, ...]:
         return tuple(self._open.shape(tensor.kind, tensor.number)) if self.model.dims or tensor.is_counted else tensor.shape
