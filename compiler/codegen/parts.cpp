@@ -23,6 +23,27 @@ int64_t count_ops(const Block& block) {
   return count;
 }
 
+void add_symbols(const Block& block, std::string& text) {
+  for (const auto& op : block.ops) {
+    if (op->symbol) text += op->symbol->name + "\n";
+    for (const Block& inner : op->blocks) add_symbols(inner, text);
+  }
+}
+
+// Facts that the text without names leaves out, and that code depends on: promises about memory, and the
+// names of symbols, which decide the order in which sums are computed.
+std::string unnamed_facts(const Kernel& kernel) {
+  std::string text;
+  for (const InPlace& pair : kernel.in_place)
+    text += "in_place " + std::to_string(pair.written) + " " + std::to_string(pair.read) + " " +
+            std::string(overwriting_name(pair.pattern)) + " " + std::to_string(pair.distance) + "\n";
+  for (const SymbolRef& extent : kernel.extents) text += extent->name + "\n";
+  for (const SymbolRef& symbol : {kernel.parallel, kernel.phase})
+    if (symbol) text += symbol->name + "\n";
+  add_symbols(kernel.body, text);
+  return text;
+}
+
 // All facts of a target that code generation reads: options change more of them than LLVM's features.
 std::string target_text(const TargetInfo& target) {
   std::string text = target.triple + "\n" + target.cpu + "\n" + target.features + "\n";
@@ -61,7 +82,8 @@ private:
   void add(const Kernel& kernel, CallFacts facts, size_t variant) {
     if (kernel.is_for_baseline) variant = options_.variants.size();
     std::string text = kernel_text(kernel, /*anonymous=*/true);
-    const std::string all = common_ + target_text(options_.target_of(variant)) + facts.text() + text;
+    const std::string all =
+        common_ + target_text(options_.target_of(variant)) + facts.text() + unnamed_facts(kernel) + text;
     std::string key = sha256_hex(std::as_bytes(std::span(all)));
     auto [found, is_new] = by_key_.try_emplace(key, list_.kernels.size());
     list_.numbers[&kernel] = found->second;

@@ -142,6 +142,15 @@ TEST_CASE("the number of threads changes no byte", "[parts]") {
   }
 }
 
+TEST_CASE("kernels of different promises are different parts", "[parts]") {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (Overwriting pattern : {Overwriting::Pointwise, Overwriting::RowWise, Overwriting::RowWise}) {
+    kernels.push_back(scale_kernel("scale" + std::to_string(kernels.size()), 2, 8));
+    kernels.back()->in_place.push_back({1, 0, pattern, 0});
+  }
+  CHECK(emit(chain_of(std::move(kernels)), options_for(host_target())).facts.parts == 2);
+}
+
 TEST_CASE("the parts of an object call each other", "[parts]") {
   LoadedObject object(scale_chain(), options_for(host_target()));
   float in[kFloats], out[kFloats], arena[2 * kFloats];
