@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <vector>
 
 namespace firn {
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMagic[16] = "firn cache 1\n";
+constexpr unsigned kKeptBetweenLooks = 64;
 constexpr std::chrono::hours kLeftover{1}; // temporary files older than this are nobody's any more
 
 struct Head {
@@ -81,6 +83,24 @@ struct Descriptor {
 
 bool is_own(const struct stat& status) {
   return status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool is_letter_or_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Whether a name is one that temporary_name() gives.
+bool is_temporary_name(const std::string& name) {
+  return name.starts_with('.') && name.ends_with(".tmp") && std::count(name.begin(), name.end(), '.') == 4 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c == '.' || is_letter_or_digit(c); });
+}
+
+// Whether a cache wrote the file: a folder may hold more.
+bool has_head(const fs::path& path) {
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
+  char magic[sizeof kMagic];
+  return file.number >= 0 && ::read(file.number, magic, sizeof magic) == sizeof magic &&
+         std::memcmp(magic, kMagic, sizeof magic) == 0;
 }
 
 bool write_all(int descriptor, std::string_view bytes) {
@@ -173,7 +193,14 @@ void CacheFolder::keep(const std::string& key, std::span<const std::string_view>
   if (!is_written || ::rename(temporary.c_str(), (path_ + "/" + key).c_str()) != 0)
     ::unlink(temporary.c_str());
   else
-    trim();
+    note_kept(std::accumulate(
+        pieces.begin(), pieces.end(), static_cast<int64_t>(sizeof(Head)),
+        [](int64_t sum, std::string_view piece) { return sum + static_cast<int64_t>(piece.size()); }));
+}
+
+// Looks through a folder, which may have many files, only now and then: others keep files there, too.
+void CacheFolder::note_kept(int64_t bytes) const {
+  if ((estimate_->bytes += bytes) > max_bytes_ || estimate_->kept++ % kKeptBetweenLooks == 0) trim();
 }
 
 void CacheFolder::trim() const {
@@ -191,18 +218,25 @@ void CacheFolder::trim() const {
     const auto size = static_cast<int64_t>(at->file_size(gone));
     const auto time = at->last_write_time(gone);
     if (gone) continue;
-    const bool is_temporary = at->path().extension() == ".tmp";
-    if (is_temporary && now - time > kLeftover) fs::remove(at->path(), gone);
-    if (is_temporary) continue;
+    const std::string name = at->path().filename().string();
+    if (is_temporary_name(name) && now - time > kLeftover) fs::remove(at->path(), gone);
+    if (!std::all_of(name.begin(), name.end(), is_letter_or_digit)) continue;
     all.push_back({time, size, at->path()});
     bytes += size;
   }
+  estimate_->bytes = bytes;
   if (bytes <= max_bytes_) return;
+  std::erase_if(all, [&](const Kept& kept) {
+    const bool is_others = !has_head(kept.path);
+    if (is_others) bytes -= kept.bytes;
+    return is_others;
+  });
   std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.asked_for < b.asked_for; });
   for (const Kept& oldest : all) {
-    if (bytes <= max_bytes_) return;
+    if (bytes <= max_bytes_) break;
     if (fs::remove(oldest.path, error)) bytes -= oldest.bytes;
   }
+  estimate_->bytes = bytes;
 }
 
 } // namespace firn

@@ -9,6 +9,7 @@
 
 #include "compiler/support/diagnostic.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,14 +44,22 @@ public:
   // The bytes that were kept under a key of letters and digits; null if there are none that are whole.
   std::shared_ptr<const CachedBytes> find(const std::string& key) const;
   // Keeps bytes, given in pieces, if that can be done. Beyond the largest size of the folder those files go
-  // that were not asked for the longest.
+  // that were not asked for the longest. Files that no cache wrote stay.
   void keep(const std::string& key, std::span<const std::string_view> pieces) const;
 
 private:
-  CacheFolder(std::string path, int64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {}
+  // Bytes of the folder, counted when it was last looked through, and what this process kept since.
+  struct Estimate {
+    std::atomic<int64_t> bytes{0};
+    std::atomic<unsigned> kept{0};
+  };
+  CacheFolder(std::string path, int64_t max_bytes)
+      : path_(std::move(path)), max_bytes_(max_bytes), estimate_(std::make_shared<Estimate>()) {}
+  void note_kept(int64_t bytes) const;
   void trim() const;
   std::string path_;
   int64_t max_bytes_;
+  std::shared_ptr<Estimate> estimate_;
 };
 
 } // namespace firn

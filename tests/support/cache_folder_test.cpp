@@ -161,6 +161,21 @@ TEST_CASE("writers at the same time, and such that are killed, leave whole files
   CHECK(find(scratch.cache, "key"));
 }
 
+TEST_CASE("files that no cache wrote stay, however large they are") {
+  TemporaryFolder folder = std::move(*TemporaryFolder::make());
+  const std::string thesis = folder.path() + "/thesis", draft = folder.path() + "/draft.tmp";
+  for (const std::string& path : {thesis, draft}) {
+    write(path, random_bytes(20000, 3));
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(100));
+  }
+  auto cache = CacheFolder::open(folder.path(), 10000);
+  REQUIRE(cache);
+  for (const char* key : {"a", "b", "c"}) keep(*cache, key, {random_bytes(3000, 1)});
+  CHECK(content(thesis).size() == 20000);
+  CHECK(content(draft).size() == 20000);
+  for (const char* key : {"a", "b", "c"}) CHECK(find(*cache, key));
+}
+
 TEST_CASE("what was not asked for the longest goes first") {
   TemporaryFolder folder = std::move(*TemporaryFolder::make());
   auto cache = CacheFolder::open(folder.path() + "/cache", 10000);
