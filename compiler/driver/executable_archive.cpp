@@ -1,4 +1,5 @@
-// The layout of archives: a list of texts, each behind its size, then the object, then the weights.
+// The layout of archives: a list of texts, each behind its size, then the object, then the weights, both at
+// multiples of kAlignment.
 #include "compiler/driver/executable_archive.h"
 
 #include "compiler/artifact/description_archive.h"
@@ -124,6 +125,12 @@ std::string file_identity(const std::string& path) {
                       static_cast<int64_t>(file.st_mtim.tv_nsec)})
     identity += std::to_string(number) + " ";
   return identity;
+}
+
+std::vector<std::pair<std::string, std::string>> file_identities(const std::vector<std::string>& paths) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const std::string& path : paths) all.emplace_back(path, file_identity(path));
+  return all;
 }
 
 std::string build_identity() {

@@ -32,6 +32,8 @@ Expected<ExecutableArchive> read_archive(std::span<const std::byte> bytes);
 // The text that tells a file from its other versions: device, inode, size and time of the last change. It is
 // empty if there is no such regular file.
 std::string file_identity(const std::string& path);
+// Files with their identities.
+std::vector<std::pair<std::string, std::string>> file_identities(const std::vector<std::string>& paths);
 // The identity of the program or library that this code is in.
 std::string build_identity();
 

@@ -35,18 +35,6 @@ Result complete(Compilation& c, codegen::ObjectFacts facts) {
   return check_cpu(c.description, c.run_variant);
 }
 
-Expected<std::unique_ptr<LoadedCode>> generate_for_system(Compilation& c) {
-  auto folder = TemporaryFolder::make();
-  if (!folder) return folder.error();
-  codegen::CodegenOptions options = c.codegen;
-  options.exported = true;
-  const std::string object = folder->file("model.o");
-  auto facts = codegen::emit_object(c.program, options, object);
-  if (!facts) return facts.error();
-  if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
-  return load_by_system(c, *folder, object);
-}
-
 } // namespace
 
 Expected<std::string> generate_code(Compilation& c) {
@@ -77,11 +65,16 @@ bool is_loaded_by_system(const Compilation& c) {
   return c.loader == Loader::System || !c.link.empty();
 }
 
-Expected<std::unique_ptr<LoadedCode>> load_code(Compilation& c) {
-  if (is_loaded_by_system(c)) return generate_for_system(c);
-  auto object = generate_code(c);
-  if (!object) return object.error();
-  return load_object(c.description, c.run_variant, c.symbols, *object);
+Expected<std::unique_ptr<LoadedCode>> load_by_system(Compilation& c) {
+  auto folder = TemporaryFolder::make();
+  if (!folder) return folder.error();
+  codegen::CodegenOptions options = c.codegen;
+  options.exported = true;
+  const std::string object = folder->file("model.o");
+  auto facts = codegen::emit_object(c.program, options, object);
+  if (!facts) return facts.error();
+  if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
+  return link_and_load(c, *folder, object);
 }
 
 } // namespace firn::driver

@@ -45,8 +45,8 @@ public:
 
 private:
   LoadedExecutable() = default;
-  // The functions of the code by their symbols; no `prepare`: there is nothing to make.
-  void find_functions(const std::string& run, const std::string& weights, const std::string& prepare);
+  // Finds the functions of the code by their symbols; no `prepare`: there is nothing to make.
+  Result find_functions(const std::string& run, const std::string& weights, const std::string& prepare);
   void load_weights(const kernel::Program& program, RunnerMemory& memory);
   void prepare_in(RunnerMemory& memory);
   void prepare(const unsigned char* raw);
@@ -56,7 +56,7 @@ private:
   EntryFunction *entry_ = nullptr, *prepare_ = nullptr; // no `prepare_`: there is nothing to make
   const unsigned char* own_weights_ = nullptr;
   const unsigned char* weights_ = nullptr;
-  std::byte* memory_ = nullptr; // the memory of `weights_`, which lie nowhere else
+  std::byte* memory_ = nullptr; // the memory of `weights_`; null: the object or an archive holds them
   size_t variant_ = 0;
 };
 

@@ -1,11 +1,13 @@
 // Compiles requests, and joins equal ones.
 #include "tools/jit/compiler.h"
 
+#include "compiler/driver/guarded.h"
 #include "compiler/driver/variants.h"
 #include "compiler/support/sha256.h"
 #include "tools/jit/request_options.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace firn::library {
 
@@ -16,13 +18,26 @@ bool Outcome::was_stopped() const {
 
 namespace {
 
-// The part of the key that the code depends on, which is all but the addresses of the program's functions.
-std::optional<std::string> content_of(const Request& request) {
+bool is_stopped(const Request& request) {
+  return request.stop && *request.stop;
+}
+
+// The part of the key that the code depends on: all but the addresses of the program's functions. It is empty
+// if the model's file cannot be found.
+std::string content_of(const Request& request) {
   std::string content = request.bytes ? request.model + "\n" + sha256_hex(*request.bytes)
                                       : driver::file_identity(request.model);
-  if (content.empty()) return std::nullopt;
+  if (content.empty()) return content;
   for (const std::string& word : request.words) content += "\n" + std::to_string(word.size()) + " " + word;
   return content;
+}
+
+// The key by which requests are equal.
+std::string key_of(const Request& request, const std::string& content) {
+  std::string key = content;
+  for (const auto& [name, address] : request.symbols)
+    key += "\n" + name + " " + std::to_string(reinterpret_cast<uintptr_t>(address));
+  return key;
 }
 
 // Whether words name files besides the model, which the key does not know.
@@ -46,51 +61,52 @@ std::string kept_as(const Request& request, const driver::CompileOptions& option
 
 } // namespace
 
-std::optional<std::string> key_of(const Request& request) {
-  auto key = content_of(request);
-  if (key)
-    for (const auto& [name, address] : request.symbols)
-      *key += "\n" + name + " " + std::to_string(reinterpret_cast<uintptr_t>(address));
-  return key;
-}
-
 Outcome Compiler::compile(const Request& request) {
-  const std::optional<std::string> key = key_of(request);
-  if (!key) return compile_shielded(request);
+  const std::string content = content_of(request);
+  if (content.empty()) return compile_shielded(request, content);
+  const std::string key = key_of(request, content);
   for (;;) {
-    std::promise<Outcome> promise;
+    std::promise<Outcome> own;
     std::shared_future<Outcome> other;
-    {
-      std::lock_guard lock(mutex_);
-      std::erase_if(models_, [](const auto& each) { return each.second.expired(); });
-      if (auto living = models_.find(*key); living != models_.end())
-        if (auto model = living->second.lock(); model && model->is_current())
-          return {std::move(model), {}, {}};
-      if (auto found = in_flight_.find(*key); found != in_flight_.end())
-        other = found->second;
-      else
-        in_flight_[*key] = promise.get_future().share();
-    }
-    if (other.valid()) {
-      const Outcome& outcome = other.get();
-      // Whoever asked the other compilation to stop has not asked this one.
-      if (outcome.was_stopped() && !(request.stop && *request.stop)) continue;
-      return outcome;
-    }
-    Outcome outcome = compile_shielded(request);
-    {
-      std::lock_guard lock(mutex_);
-      in_flight_.erase(*key);
-      if (outcome.model) models_[*key] = outcome.model;
-    }
-    promise.set_value(outcome);
-    return outcome;
+    if (auto model = find_living(key, own, other)) return {std::move(model), {}, {}};
+    if (!other.valid()) return compile_for_all(request, content, key, own);
+    while (other.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+      if (is_stopped(request)) return {nullptr, {driver::stopped_error()}, {}};
+    // Whoever asked the other compilation to stop has not asked this one.
+    if (!other.get().was_stopped() || is_stopped(request)) return other.get();
   }
 }
 
-Outcome Compiler::compile_shielded(const Request& request) const {
+std::shared_ptr<const Model> Compiler::find_living(const std::string& key, std::promise<Outcome>& own,
+                                                   std::shared_future<Outcome>& other) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(models_, [](const auto& each) { return each.second.expired(); });
+  if (auto living = models_.find(key); living != models_.end())
+    if (auto model = living->second.lock(); model && model->is_current()) return model;
+  if (auto found = in_flight_.find(key); found != in_flight_.end())
+    other = found->second;
+  else
+    in_flight_[key] = own.get_future().share();
+  return nullptr;
+}
+
+Outcome Compiler::compile_for_all(const Request& request, const std::string& content, const std::string& key,
+                                  std::promise<Outcome>& own) {
+  Outcome outcome = compile_shielded(request, content);
+  {
+    std::lock_guard lock(mutex_);
+    in_flight_.erase(key);
+    if (outcome.model) models_[key] = outcome.model;
+  }
+  own.set_value(outcome);
+  return outcome;
+}
+
+Outcome Compiler::compile_shielded(const Request& request, const std::string& content) const {
   try {
-    return compile_anew(request);
+    return compile_anew(request, content);
+  } catch (const InternalFailure& failure) {
+    return {nullptr, {driver::failure_diagnostic(request.model, failure)}, {}};
   } catch (const std::bad_alloc&) {
     return {nullptr, {usage_error("there is not enough memory to compile the model")}, {}};
   } catch (const std::exception& error) {
@@ -98,7 +114,7 @@ Outcome Compiler::compile_shielded(const Request& request) const {
   }
 }
 
-Outcome Compiler::compile_anew(const Request& request) const {
+Outcome Compiler::compile_anew(const Request& request, const std::string& content) const {
   Outcome outcome;
   DiagnosticList diagnostics;
   auto options = options_of(request);
@@ -113,10 +129,9 @@ Outcome Compiler::compile_anew(const Request& request) const {
     options->cache_folder = folder_;
   else
     outcome.warnings.push_back(cache.error().message);
-  std::string key;
-  const auto content = content_of(request);
-  if (cache && *cache && content) {
-    key = kept_as(request, *options, *content);
+  std::string key; // empty: the model is not kept
+  if (cache && *cache && !content.empty()) {
+    key = kept_as(request, *options, content);
     outcome.model = Model::find(**cache, key, request.symbols);
     if (outcome.model) return outcome;
   }
@@ -134,7 +149,7 @@ Outcome Compiler::compile_anew(const Request& request) const {
   return outcome;
 }
 
-// The folder, if there is one and it can know whether a model is the one that is asked for. A folder that
+// The folder, if there is one and the key of a request tells all that its code depends on. A folder that
 // cannot be used hinders no compilation.
 Expected<const CacheFolder*> Compiler::cache_for(const Request& request,
                                                  std::optional<CacheFolder>& folder) const {

@@ -8,12 +8,13 @@ namespace firn::library {
 Expected<std::shared_ptr<const Model>> Model::load(driver::Compilation& compilation, const CacheFolder* cache,
                                                    const std::string& key) {
   auto model = std::shared_ptr<Model>(new Model);
-  auto keep = [&](const driver::ExecutableArchive& archive) {
-    model->files_ = archive.files;
-    if (!cache) return;
-    std::string storage;
-    cache->keep(key, driver::pieces_of(archive, storage));
-  };
+  model->files_ = driver::file_identities(compilation.facts.external_files);
+  std::function<void(const driver::ExecutableArchive&)> keep;
+  if (cache)
+    keep = [&](const driver::ExecutableArchive& archive) {
+      std::string storage;
+      cache->keep(key, driver::pieces_of(archive, storage));
+    };
   auto executable = driver::LoadedExecutable::load(compilation, model->memory_, keep);
   if (!executable) return executable.error();
   model->executable_ = std::move(*executable);

@@ -32,9 +32,8 @@ struct Model {
 };
 
 struct Compiler {
-  Compiler(size_t threads, const std::string& folder) {
-    const firn_jit_compiler_options options = {sizeof options, threads,
-                                               folder.empty() ? nullptr : folder.c_str()};
+  explicit Compiler(const std::string& folder) {
+    const firn_jit_compiler_options options = {sizeof options, 0, folder.empty() ? nullptr : folder.c_str()};
     handle.reset(firn_jit_compiler_create(&options), firn_jit_compiler_free);
     if (!handle) throw std::bad_alloc();
   }
@@ -209,7 +208,7 @@ NB_MODULE(_firn, m) {
                 "| None"));
 
   nb::class_<Compiler>(m, "Compiler")
-      .def(nb::init<size_t, std::string>(), "threads"_a, "folder"_a)
+      .def(nb::init<std::string>(), "folder"_a)
       .def("compile", &compile, "name"_a, "data"_a.none(), "options"_a, "symbols"_a, "progress"_a.none(),
            nb::sig("def compile(self, name: str, data: bytes | None, options: list[str], "
                    "symbols: list[tuple[str, int]], progress: collections.abc.Callable[[str], object] | None)"

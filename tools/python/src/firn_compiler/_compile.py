@@ -111,7 +111,7 @@ _compilers_lock = threading.Lock()
 def _compiler(folder: str) -> _firn.Compiler:
     with _compilers_lock:
         if folder not in _compilers:
-            _compilers[folder] = _firn.Compiler(0, folder)
+            _compilers[folder] = _firn.Compiler(folder)
         return _compilers[folder]
 
 
@@ -154,7 +154,7 @@ def compile(model: ModelSource, *, cpu: str | None = "native", dims: Mapping[str
     custom    functions that compute operators: {"com.acme:Pool": function of ctypes}, or (function, bytes of workspace)
     options   any other option of `firn compile`: ["--precision=bf16"]
     name      of a model given as bytes, for messages; a name that ends in .hlo says that it is a graph in text form
-    cache     a folder that keeps machine code from process to process
+    cache     a folder that keeps compiled models from process to process
     progress  a function that is called as each phase begins; True: a bar
 
     Raises ModelError, UsageError, UnsupportedError or InternalError. Ctrl-C ends a compilation.
