@@ -1,6 +1,8 @@
 // The module of an object: the code of its programs for every CPU, and the functions around them.
 #include "compiler/codegen/entry_emitter.h"
 #include "compiler/codegen/module_emitter.h"
+
+#include "compiler/codegen/kernel_thunk.h"
 #include "compiler/kernel/kir_text.h"
 
 #include <llvm/TargetParser/Triple.h>
@@ -167,10 +169,8 @@ EmittedModule emit_module(const KernelPart& part, const CodegenOptions& options,
   ModuleContext emission = module_context(*result.module, options, features, part.variant);
   emission.text_section = kPartSection;
   llvm::Function* function = KernelEmitter(emission, *part.kernel, part.facts).emit().function;
-  function->setName(part.symbol);
-  function->setLinkage(llvm::GlobalValue::ExternalLinkage);
-  function->setVisibility(llvm::GlobalValue::HiddenVisibility);
-  result.kernel_symbols.push_back(part.symbol);
+  add_thunk(*function, part.symbol);
+  result.thunk = part.symbol;
   return result;
 }
 

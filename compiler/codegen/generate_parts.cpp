@@ -3,6 +3,7 @@
 #include "compiler/codegen/code_cache.h"
 #include "compiler/codegen/generate_object.h"
 #include "compiler/codegen/generation.h"
+#include "compiler/codegen/kernel_thunk.h"
 #include "compiler/codegen/merge_objects.h"
 #include "compiler/codegen/parts.h"
 #include "compiler/codegen/run_parallel.h"
@@ -144,7 +145,9 @@ private:
     for (size_t i = 0; i < codes_.size(); ++i) {
       if (kept_[i] != i) continue;
       const KernelPart& part = parts_.kernels[i];
-      merging.local_names[part.symbol] = kernel_symbol(*part.kernel);
+      const bool has_thunk = defines(codes_[i].object, behind_thunk(part.symbol));
+      merging.local_names[has_thunk ? behind_thunk(part.symbol) : part.symbol] = kernel_symbol(*part.kernel);
+      if (has_thunk) merging.local_names[part.symbol] = thunk_symbol(*part.kernel);
       objects.push_back(&codes_[i].object);
       result.stack.include(codes_[i].stack);
     }

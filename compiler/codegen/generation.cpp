@@ -1,6 +1,7 @@
 // See generation.h.
 #include "compiler/codegen/generation.h"
 
+#include "compiler/codegen/kernel_thunk.h"
 #include "compiler/codegen/legalise.h"
 #include "compiler/codegen/run_guarded.h"
 
@@ -36,6 +37,8 @@ Result compile(Generation& generation, const CodegenOptions& options, const Targ
   legalise(module, options.target, baseline);
   optimise(module, *generation.machine, options.opt_level);
   legalise(module, options.target, baseline);
+  if (const std::string& thunk = generation.emitted.thunk; !thunk.empty())
+    generation.emitted.kernel_symbols = {settle_thunk(module, thunk)};
   generation.merged = merge_equal_code(module, *generation.machine, generation.emitted.equal_functions);
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
   if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);

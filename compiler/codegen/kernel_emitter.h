@@ -54,6 +54,8 @@ struct ModuleContext {
 std::string kernel_symbol(const kernel::Kernel& kernel);
 // The LLVM name of the function that runs a task of a shared kernel.
 std::string task_symbol(const kernel::Kernel& kernel);
+// The name of the thunk of its function, if it has one.
+std::string thunk_symbol(const kernel::Kernel& kernel);
 
 class KernelEmitter {
 public:

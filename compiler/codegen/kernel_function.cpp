@@ -38,6 +38,10 @@ std::string task_symbol(const Kernel& kernel) {
   return "firn.t." + kernel.name;
 }
 
+std::string thunk_symbol(const Kernel& kernel) {
+  return "firn.thunk." + kernel.name;
+}
+
 void ModuleContext::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target.cpu);
   if (!target.features.empty()) function.addFnAttr("target-features", target.features);

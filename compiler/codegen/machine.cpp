@@ -7,7 +7,6 @@
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/PassInstrumentation.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -148,11 +147,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level
   llvm::PipelineTuningOptions tuning;
   tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling = false;
   tuning.MergeFunctions = false;
-  // Kernels take pointers, never what lies there: their callers may be in another module.
-  llvm::PassInstrumentationCallbacks callbacks;
-  callbacks.registerShouldRunOptionalPassCallback(
-      [](llvm::StringRef pass, llvm::Any) { return pass != "ArgumentPromotionPass"; });
-  llvm::PassBuilder passes(&machine, tuning, std::nullopt, &callbacks);
+  llvm::PassBuilder passes(&machine, tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;

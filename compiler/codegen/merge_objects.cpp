@@ -147,8 +147,10 @@ private:
       if (merged_.has_addends) symbol.value = 0; // addends say where
       return once(section_symbols_, std::pair(symbol.section, symbol.value), symbol);
     }
-    if (symbol.is_local()) return add(std::move(symbol));
-    return global_symbol(std::move(symbol));
+    if (!symbol.is_local()) return global_symbol(std::move(symbol));
+    if (auto renamed = options_.local_names.find(symbol.name); renamed != options_.local_names.end())
+      symbol.name = renamed->second;
+    return add(std::move(symbol));
   }
 
   size_t add(ObjectSymbol symbol) {
@@ -228,7 +230,7 @@ private:
 
 RelocatableObject without_name(RelocatableObject object, const std::string& function) {
   for (ObjectSymbol& symbol : object.symbols)
-    if (symbol.name == function) symbol.name.clear();
+    if (symbol.name.starts_with(function)) symbol.name.erase(0, function.size());
   return object;
 }
 

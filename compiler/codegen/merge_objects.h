@@ -12,8 +12,7 @@ namespace firn::codegen {
 struct MergeOptions {
   // Sections that get another name, by their own.
   std::map<std::string, std::string> sections;
-  // Functions that only the objects themselves call, by name, with the name of the local symbol that each
-  // becomes.
+  // Functions that only the objects themselves call, by name, with the name that each gets as a local symbol.
   std::map<std::string, std::string> local_names;
 };
 
@@ -23,7 +22,7 @@ struct MergeOptions {
 RelocatableObject merge_objects(const std::vector<const RelocatableObject*>& objects,
                                 const MergeOptions& options);
 
-// Whether two objects are equal but for the name of one function of each.
+// Whether two objects are equal but for the name of one function of each, with which other names may begin.
 bool are_equal_but_for_names(RelocatableObject a, const std::string& function_a, RelocatableObject b,
                              const std::string& function_b);
 

@@ -23,6 +23,7 @@ struct EmittedModule {
   std::vector<std::string> task_symbols;   // functions that run tasks of shared kernels
   // Functions of kernels with equal texts in the programs of several CPUs, and functions of their tasks.
   std::vector<std::vector<CpuFunction>> equal_functions;
+  std::string thunk; // name of the thunk of the module's only kernel; empty: there is none
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
