@@ -171,6 +171,7 @@ std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, Di
     compilation.link = options.link;
     compilation.symbols = options.symbols;
     compilation.loader = options.loader;
+    compilation.visibility = options.visibility;
     return {};
   });
 }

@@ -5,6 +5,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/load/visibility.h"
 #include "compiler/memory/arena.h"
 #include "compiler/plan/schedule.h"
 #include "compiler/support/diagnostic.h"
@@ -59,6 +60,7 @@ struct CompileOptions {
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   Goals goals;         // optimisation level, arithmetic, precision and threads
   Loader loader = Loader::InProcess; // System also if files are linked
+  load::Visibility visibility;       // tools that see code which this process loads
   Weights weights = Weights::Embed;
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
@@ -145,6 +147,7 @@ struct Compilation {
   std::vector<std::string> link;                   // CompileOptions::link
   std::map<std::string, void*> symbols;            // CompileOptions::symbols
   Loader loader = Loader::InProcess;               // CompileOptions::loader
+  load::Visibility visibility;                     // CompileOptions::visibility
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {

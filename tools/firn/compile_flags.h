@@ -15,13 +15,16 @@ namespace firn::tool {
 struct CompileFlags {
   driver::CompileOptions options;
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader;
+  std::vector<std::string> visible_to;
   bool no_winograd = false;
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
       values;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
-  // Adds the options of verbs that run code; called after add_to().
+  // Adds --visible-to, of what loads code.
+  void add_visibility_to(CLI::App& verb);
+  // Adds the options of verbs that run code, --visible-to among them; called after add_to().
   void add_variant_to(CLI::App& verb);
   // Adds --cache, and with `jobs` also --jobs, of verbs that generate code.
   void add_generation_to(CLI::App& verb, bool jobs);

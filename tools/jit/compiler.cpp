@@ -132,7 +132,7 @@ Outcome Compiler::compile_anew(const Request& request, const std::string& conten
   std::string key; // empty: the model is not kept
   if (cache && *cache && !content.empty()) {
     key = kept_as(request, *options, content);
-    outcome.model = Model::find(**cache, key, request.symbols);
+    outcome.model = Model::find(**cache, key, request.symbols, options->visibility);
     if (outcome.model) return outcome;
   }
   auto compilation = driver::compile_in_memory(*options, diagnostics);

@@ -30,8 +30,8 @@ struct Outcome {
 
 class Compiler {
 public:
-  // `threads` compile a model, as many as there are cores if 0. `folder` keeps models from program to program;
-  // empty: nothing does.
+  // `threads` compile a model, as many as there are cores if 0. `folder` keeps models from program to
+  // program; empty: nothing does.
   Compiler(unsigned threads, std::string folder) : threads_(threads), folder_(std::move(folder)) {}
 
   // Any number of threads may call it at the same time. A request that equals one in flight waits for that

@@ -23,7 +23,8 @@ Expected<std::shared_ptr<const Model>> Model::load(driver::Compilation& compilat
 }
 
 std::shared_ptr<const Model> Model::find(const CacheFolder& cache, const std::string& key,
-                                         const std::map<std::string, void*>& symbols) {
+                                         const std::map<std::string, void*>& symbols,
+                                         const load::Visibility& visibility) {
   auto model = std::shared_ptr<Model>(new Model);
   model->kept_ = cache.find(key);
   if (!model->kept_) return nullptr;
@@ -31,7 +32,7 @@ std::shared_ptr<const Model> Model::find(const CacheFolder& cache, const std::st
   if (!archive) return nullptr;
   model->files_ = archive->files;
   if (!model->is_current()) return nullptr;
-  auto executable = driver::LoadedExecutable::restore(*archive, symbols, model->memory_);
+  auto executable = driver::LoadedExecutable::restore(*archive, symbols, visibility, model->memory_);
   if (!executable) return nullptr;
   model->executable_ = std::move(*executable);
   model->note_bounds();

@@ -18,7 +18,8 @@ public:
                                                      const CacheFolder* cache, const std::string& key);
   // The model that was kept; null: there is none, or files that it was made from have changed since.
   static std::shared_ptr<const Model> find(const CacheFolder& cache, const std::string& key,
-                                           const std::map<std::string, void*>& symbols);
+                                           const std::map<std::string, void*>& symbols,
+                                           const load::Visibility& visibility);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
