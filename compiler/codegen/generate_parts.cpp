@@ -6,7 +6,7 @@
 #include "compiler/codegen/kernel_thunk.h"
 #include "compiler/codegen/merge_objects.h"
 #include "compiler/codegen/parts.h"
-#include "compiler/codegen/run_parallel.h"
+#include "compiler/support/run_parallel.h"
 
 #include <algorithm>
 #include <numeric>

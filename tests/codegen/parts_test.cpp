@@ -3,7 +3,7 @@
 
 #include "compiler/codegen/code_cache.h"
 #include "compiler/codegen/run_guarded.h"
-#include "compiler/codegen/run_parallel.h"
+#include "compiler/support/run_parallel.h"
 
 #include <catch2/catch.hpp>
 
@@ -321,7 +321,7 @@ TEST_CASE("a failure of LLVM names the kernel, whatever the threads", "[parts]")
 TEST_CASE("crashes on one thread leave the others alone", "[parts]") {
   std::vector<std::string> words(40);
   std::atomic<int> finished = 0;
-  codegen::run_parallel(words.size(), 4, [&](size_t i) {
+  run_parallel(words.size(), 4, [&](size_t i) {
     words[i] = codegen::run_guarded([&] {
       if (i % 3 == 0) std::raise(SIGSEGV);
       ++finished;
@@ -329,27 +329,6 @@ TEST_CASE("crashes on one thread leave the others alone", "[parts]") {
   });
   for (size_t i = 0; i < words.size(); ++i) CHECK(words[i].empty() == (i % 3 != 0));
   CHECK(finished == 26);
-}
-
-TEST_CASE("every item of parallel work is done once", "[parts]") {
-  for (unsigned jobs : {0u, 1u, 3u, 100u})
-    for (size_t count : {0, 1, 2, 50}) {
-      std::vector<std::atomic<int>> done(count);
-      codegen::run_parallel(count, jobs, [&](size_t i) { ++done[i]; });
-      for (const auto& times : done) CHECK(times == 1);
-    }
-  std::atomic<int> done = 0;
-  std::string failure;
-  try {
-    codegen::run_parallel(20, 3, [&](size_t i) {
-      ++done;
-      FIRN_CHECK(i % 7 != 3, "item " + std::to_string(i));
-    });
-  } catch (const InternalFailure& thrown) {
-    failure = thrown.message();
-  }
-  CHECK(done == 20);
-  CHECK(failure.ends_with("item 3"));
 }
 
 } // namespace firn::test

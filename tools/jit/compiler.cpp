@@ -25,7 +25,7 @@ bool is_stopped(const Request& request) {
 // The part of the key that the code depends on: all but the addresses of the program's functions. It is empty
 // if the model's file cannot be found.
 std::string content_of(const Request& request) {
-  std::string content = request.bytes ? request.model + "\n" + sha256_hex(*request.bytes)
+  std::string content = request.bytes ? request.model + "\n" + sha256_tree_hex(*request.bytes)
                                       : driver::file_identity(request.model);
   if (content.empty()) return content;
   for (const std::string& word : request.words) content += "\n" + std::to_string(word.size()) + " " + word;

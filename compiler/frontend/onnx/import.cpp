@@ -108,7 +108,10 @@ std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const Import
   imported->dims = std::move(state.varying);
   erase_unused(main.body());
   for (const auto& [location, external] : model->source.external)
-    if (external) imported->facts.external_files.push_back(external->path());
+    if (external) {
+      imported->facts.external_files.push_back(external->path());
+      imported->facts.external_digests.emplace_back(external);
+    }
   return imported;
 }
 

@@ -1,5 +1,5 @@
 // The calling thread works, too, so that work is done even where the system gives no further thread.
-#include "compiler/codegen/run_parallel.h"
+#include "compiler/support/run_parallel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace firn::codegen {
+namespace firn {
 namespace {
 
 class Threads {
@@ -53,4 +53,4 @@ void run_parallel(size_t count, unsigned jobs, const std::function<void(size_t)>
     if (failure) std::rethrow_exception(failure);
 }
 
-} // namespace firn::codegen
+} // namespace firn
