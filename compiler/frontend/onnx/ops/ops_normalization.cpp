@@ -21,8 +21,8 @@ std::vector<int> dims_from(int first, int rank) {
   return dims;
 }
 
-// The dtype of statistics named by the attribute stash_type: f32 unless it says otherwise, and never narrower
-// than f64 data. They are computed in f32 at least.
+// The dtype of statistics: f64 for f64 data, else that of the attribute stash_type, or f32 without it.
+// Nothing after a failure.
 std::optional<DType> stash_dtype(NodeContext& node, DType data) {
   DType stash =
       node.has_attribute("stash_type") ? node.dtype_attribute("stash_type").value_or(DType::F32) : DType::F32;
@@ -31,6 +31,7 @@ std::optional<DType> stash_dtype(NodeContext& node, DType data) {
     return std::nullopt;
   return data == DType::F64 ? DType::F64 : stash;
 }
+// The dtype in which statistics of dtype `stash` are computed.
 DType computed_dtype(DType stash) {
   return bit_width(stash) < 32 ? DType::F32 : stash;
 }
@@ -43,7 +44,8 @@ Value product(NodeContext& node, Value lhs, Value rhs) {
   return node.binary(Opcode::Multiply, lhs, rhs);
 }
 
-// The inputs from `first` on as vectors [C] (or, before opset 9 with spatial = 0, [C,D1,...]) shaped for x.
+// Inputs 1 to 4, which are scale, bias, mean and variance, in dtype `work`: vectors [C] shaped for x or,
+// before opset 9 with spatial = 0, [C,D1,...].
 std::optional<Values> batch_norm_parameters(NodeContext& node, Value x, bool spatial, DType work) {
   Values parameters;
   for (int i = 1; i < 5; ++i) {
@@ -173,7 +175,8 @@ void import_rms_normalization(NodeContext& node) {
   node.set_output(0, make_rms_norm(builder, x, scale, *axis, epsilon, computed_dtype(*stash)));
 }
 
-// (x - mean) / (deviation + 1e-9) over the axes; x - mean alone unless `scales`
+// (x - mean) / (deviation + 1e-9) over the axes, with the epsilon of ONNX's function; x - mean alone unless
+// `scales`.
 void normalize_over(NodeContext& node, const Ints& axes, bool scales) {
   Value x = node.input(0);
   auto dims = node.axes(axes, x.rank());
@@ -199,7 +202,7 @@ void import_early_mean_variance_normalization(NodeContext& node) {
                  node.flag_attribute("normalize_variance", true));
 }
 
-// x / its p-norm along the axis; 0 where the norm is 0
+// x divided by its p-norm along the axis; 0 where the norm is 0.
 void import_lp_normalization(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
