@@ -18,13 +18,14 @@ using kernel::Program;
 using kernel::Space;
 using kernel::Step;
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kAlignment = 64; // bytes of a cache line, and of the widest vector
 
 int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Whether the program around a run finds the buffer by its place: tensors, and the counts of outputs' dims.
+// Whether the caller's program finds the buffer by its offset: inputs, outputs, states, and the counts of
+// outputs' dims.
 bool is_interface(const kernel::Buffer& buffer) {
   return buffer.space == Space::Input || buffer.space == Space::Output || buffer.space == Space::State ||
          buffer.extent_of >= 0;
@@ -39,7 +40,7 @@ const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffe
   return nullptr;
 }
 
-// The first step at which most bytes are alive.
+// The number of the first step at which most bytes are alive.
 int fullest_step(const std::vector<Item>& items) {
   std::map<int, int64_t> changes;
   for (const Item& item : items) {
@@ -68,7 +69,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
     return index >= 0 && static_cast<size_t>(index) < flags.size() && flags[static_cast<size_t>(index)];
   };
   std::vector<Item> items;
-  std::vector<size_t> numbers;
+  std::vector<size_t> numbers;                                // of the items' buffers
   int64_t fixed = options.states ? options.states->bytes : 0; // bytes of what comes first
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
@@ -116,6 +117,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
 
 namespace {
 
+// Visits the buffers that steps name, in the order in which they run.
 void visit_arguments(const std::vector<Step>& steps, const std::function<void(int)>& visit) {
   for (const Step& step : steps) {
     for (const kernel::Argument& argument : step.arguments) visit(argument.buffer);
@@ -125,6 +127,7 @@ void visit_arguments(const std::vector<Step>& steps, const std::function<void(in
   }
 }
 
+// Whether both become the same bytes. Values that a program may replace are compared by their tensor.
 bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
   const kernel::ConstantSource &x = a.source, &y = b.source;
   if (x.element != y.element || x.bytes.size() != y.bytes.size() || a.packing != b.packing) return false;
@@ -136,7 +139,7 @@ bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
 class EqualConstants {
 public:
   int find_or_add(const kernel::Constant& constant) {
-    if (constant.source.bytes.empty()) return constant.buffer; // unknown here
+    if (constant.source.bytes.empty()) return constant.buffer; // an opaque literal, which equals no other
     std::vector<const kernel::Constant*>& alike = by_key_[key(constant)];
     for (const kernel::Constant* other : alike)
       if (are_equal(*other, constant)) return other->buffer;
@@ -194,7 +197,7 @@ int64_t share_constants(Program& program, Program& holder) {
   place_constants(program);
   int64_t before = holder.weight_bytes;
   size_t known = 0;                 // the holder's constant that is likely the next
-  std::map<int64_t, int64_t> moved; // to the holder's offsets
+  std::map<int64_t, int64_t> moved; // own offsets to the holder's
   for (kernel::Constant& constant : program.constants) {
     const kernel::Buffer& buffer = program.buffers[static_cast<size_t>(constant.buffer)];
     const kernel::Constant* equal = nullptr;

@@ -11,10 +11,11 @@ namespace {
 
 constexpr size_t kStarts = 3;           // greedy attempts that hill climbing starts from
 constexpr int64_t kEffort = 10'000'000; // pairs of items compared from each: a fraction of a second
-constexpr int64_t kMaxSteps = 4000;
+constexpr int64_t kMaxSteps = 4000;     // steps of hill climbing from each
 
 using Order = std::vector<size_t>;
 
+// Places items in an order that is given. Items conflict if they are alive at one time.
 class Placer {
 public:
   explicit Placer(const std::vector<Item>& items) : items_(items), conflicts_(items.size()) {
@@ -48,6 +49,7 @@ public:
   int64_t num_pairs() const { return num_pairs_; } // looked at by one placement
 
 private:
+  // The offset at which `bytes` fit between the ranges of taken_, or behind them.
   int64_t find_gap(int64_t bytes, bool best_fit) const {
     int64_t at = 0, best = -1, best_size = INT64_MAX;
     for (auto [begin, end] : taken_) {
@@ -66,6 +68,7 @@ private:
   std::vector<std::pair<int64_t, int64_t>> taken_;
 };
 
+// The most bytes that are alive at one time: no placement needs fewer.
 int64_t max_alive(const std::vector<Item>& items) {
   std::map<int, int64_t> change;
   for (const Item& item : items) {
@@ -77,6 +80,8 @@ int64_t max_alive(const std::vector<Item>& items) {
   return max;
 }
 
+// Orders that tend to pack well: by size, size times lifetime, lifetime, conflicts, and from the last to the
+// first.
 std::vector<Order> greedy_orders(const std::vector<Item>& items, const Placer& placer) {
   Order base(items.size());
   std::iota(base.begin(), base.end(), 0);
@@ -109,7 +114,7 @@ Order neighbour(const Attempt& from, const std::vector<Item>& items, const Place
   for (size_t i = 0; i < order.size(); ++i)
     if (from.offsets[order[i]] + items[order[i]].bytes == from.bytes) highest.push_back(i);
   size_t moved = highest[random() % highest.size()];
-  if (random() % 4 == 0) moved = random() % order.size();
+  if (random() % 4 == 0) moved = random() % order.size(); // any item at times, to leave local minima
   const std::vector<size_t>& conflicts = placer.conflicts(order[moved]);
   if (conflicts.empty()) return order;
   size_t other = conflicts[random() % conflicts.size()];
