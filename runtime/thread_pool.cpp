@@ -49,7 +49,7 @@ struct firn_rt2_thread_pool {
   std::atomic<std::size_t> count{0};
   std::atomic<bool> busy{false}, ends{false};
   std::atomic<int> sleepers{0};
-  std::size_t workers = 0;
+  std::size_t workers = 0; // threads beside the caller's
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t wakes = PTHREAD_COND_INITIALIZER;
   pthread_t* threads = nullptr;
@@ -62,7 +62,8 @@ struct firn_rt2_thread_pool {
       const firn_task function = task.load(std::memory_order_acquire);
       void* const argument = data.load(std::memory_order_acquire);
       if (index >= count.load(std::memory_order_acquire)) return;
-      // The values read belong to this job if the word has not changed: it is written before they are.
+      // The values read belong to this job if the word has not changed: share() makes it a word without tasks
+      // before it writes those of the next job.
       if (!job.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       function(argument, index);
@@ -149,7 +150,8 @@ std::size_t available_processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
 }
 
-// The processors that the process may use, one after the other; the caller keeps the first.
+// Keeps a thread on processor `number`, from 0 on and cyclically, of those that the process may use. Numbers
+// of workers begin at 1, so that processor 0 is left to the caller.
 void pin(pthread_t thread, std::size_t number) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;

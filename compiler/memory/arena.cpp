@@ -69,7 +69,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
     return index >= 0 && static_cast<size_t>(index) < flags.size() && flags[static_cast<size_t>(index)];
   };
   std::vector<Item> items;
-  std::vector<size_t> numbers;                                // of the items' buffers
+  std::vector<size_t> numbers;                                // numbers of the items' buffers
   int64_t fixed = options.states ? options.states->bytes : 0; // bytes of what comes first
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
