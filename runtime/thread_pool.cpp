@@ -144,10 +144,16 @@ struct firn_rt2_thread_pool {
 
 namespace {
 
+std::size_t processors_online() {
+  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<std::size_t>(count) : 1;
+}
+
 #if defined(__linux__)
 std::size_t available_processors() {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::size_t>(CPU_COUNT(&set));
+  return processors_online(); // there are more than the set has room for
 }
 
 // Keeps a thread on processor `number`, from 0 on and cyclically, of those that the process may use. Numbers
@@ -167,8 +173,7 @@ void pin(pthread_t thread, std::size_t number) {
 }
 #else
 std::size_t available_processors() {
-  const long count = sysconf(_SC_NPROCESSORS_ONLN);
-  return count > 0 ? static_cast<std::size_t>(count) : 1;
+  return processors_online();
 }
 void pin(pthread_t, std::size_t) {}
 #endif
@@ -190,6 +195,7 @@ int run_together_in_pool(void* pool, std::size_t count, firn_task task, void* da
 
 extern "C" firn_rt2_thread_pool* firn_rt2_thread_pool_create(size_t threads, int pinned) FIRN_NOEXCEPT {
   if (threads == 0) threads = available_processors();
+  if (threads > SIZE_MAX / sizeof(pthread_t)) return nullptr;
   void* memory = nullptr;
   if (posix_memalign(&memory, alignof(firn_rt2_thread_pool), sizeof(firn_rt2_thread_pool)) != 0)
     return nullptr;

@@ -40,22 +40,6 @@ const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffe
   return nullptr;
 }
 
-// The number of the first step at which most bytes are alive.
-int fullest_step(const std::vector<Item>& items) {
-  std::map<int, int64_t> changes;
-  for (const Item& item : items) {
-    changes[item.first] += item.bytes;
-    changes[item.last + 1] -= item.bytes;
-  }
-  int fullest = 0;
-  int64_t alive = 0, max = -1;
-  for (const auto& [step, change] : changes) {
-    alive += change;
-    if (alive > max) max = alive, fullest = step;
-  }
-  return fullest;
-}
-
 } // namespace
 
 void StateLayout::add(const std::string& name, int64_t state_bytes) {
@@ -109,7 +93,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   program.arena_bytes = fixed + (items.empty() ? 0 : packing.bytes);
   program.arena_lower_bound = fixed + packing.lower_bound;
   std::vector<int> peak;
-  const int fullest = fullest_step(items);
+  const int fullest = peak_of(items).step;
   for (size_t i = 0; i < items.size(); ++i)
     if (items[i].first <= fullest && fullest <= items[i].last) peak.push_back(static_cast<int>(numbers[i]));
   return peak;

@@ -80,10 +80,12 @@ public:
     executor_ = executor;
     if (pool_) firn_jit_instance_lend(handle_, &executor_);
   }
-  uintptr_t arena() const {
+  uintptr_t arena() {
+    User user(*this);
     return reinterpret_cast<uintptr_t>(firn_jit_instance_entry(handle_).call->arena);
   }
-  firn_jit_tensor tensor(int32_t kind, size_t index) const {
+  firn_jit_tensor tensor(int32_t kind, size_t index) {
+    User user(*this);
     firn_jit_tensor tensor = {};
     if (!firn_jit_instance_tensor(handle_, kind, index, &tensor)) throw nb::index_error();
     return tensor;

@@ -91,6 +91,7 @@ std::optional<Equation> parse_equation(NodeContext& node) {
   Equation equation;
   int ellipsis = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
+    if (!node.check_given(static_cast<int>(i))) return std::nullopt;
     auto labels = parse_part(node, parts[i], node.input(static_cast<int>(i)).rank(), 0);
     if (!labels) return std::nullopt;
     for (int label : *labels) ellipsis = std::max(ellipsis, label - kEllipsis + 1);

@@ -1,5 +1,6 @@
 // Linear attention, and the causal convolution that goes with it: operators that carry a state from call to
 // call.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/ops/attention_operators.h"
 #include "compiler/frontend/onnx/ops/matrix_product.h"
@@ -10,16 +11,6 @@
 namespace firn::onnx {
 
 namespace {
-
-Value add(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Add, lhs, rhs);
-}
-Value multiply(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
-Value times(NodeContext& node, Value x, double factor) {
-  return x ? multiply(node, x, node.scalar(x.dtype(), factor)) : x;
-}
 
 // --- Linear attention: a state per head, updated and read step by step.
 

@@ -1,4 +1,5 @@
 // Importers of batch, layer, instance, group and other normalisations.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/ops/convolution_operators.h"
@@ -40,9 +41,6 @@ Value mean_over(NodeContext& node, Value x, const std::vector<int>& dims) {
   if (!x) return {};
   return node.binary(Opcode::Divide, node.reduce(Opcode::Add, x, dims, true), node.count(x, dims, x.dtype()));
 }
-Value product(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
 
 // Inputs 1 to 4, which are scale, bias, mean and variance, in dtype `work`: vectors [C] shaped for x or,
 // before opset 9 with spatial = 0, [C,D1,...].
@@ -68,7 +66,7 @@ AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, V
   if (!variance) return {};
   Value stabilised = node.binary(Opcode::Add, variance, node.scalar(variance.dtype(), epsilon));
   Value factor = node.binary(Opcode::Divide, scale, node.unary(Opcode::Sqrt, stabilised));
-  return {factor, node.binary(Opcode::Subtract, bias, product(node, mean, factor))};
+  return {factor, node.binary(Opcode::Subtract, bias, multiply(node, mean, factor))};
 }
 
 void import_batch_normalization(NodeContext& node) {
@@ -93,17 +91,17 @@ void import_batch_normalization(NodeContext& node) {
     dims.insert(dims.begin(), 0);
     mean = mean_over(node, wide, dims);
     Value centered = node.binary(Opcode::Subtract, wide, mean);
-    variance = mean_over(node, product(node, centered, centered), dims);
+    variance = mean_over(node, multiply(node, centered, centered), dims);
   }
   AffineNorm norm = affine_norm(node, p[0], p[1], mean, variance, epsilon);
-  Value y = node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype());
+  Value y = node.convert(node.binary(Opcode::Add, multiply(node, wide, norm.factor), norm.offset), x.dtype());
   node.set_output(0, node.reshape(y, node.input(0).type().dims));
   // Running statistics: momentum * old + (1 - momentum) * those of the batch.
   for (int i = 1; training && i < 3; ++i) {
     if (!node.has_output(i)) continue;
     Value old = p[static_cast<size_t>(i) + 1], batch = i == 1 ? mean : variance;
-    Value running = node.binary(Opcode::Add, product(node, old, node.scalar(work, momentum)),
-                                product(node, batch, node.scalar(work, 1 - momentum)));
+    Value running = node.binary(Opcode::Add, multiply(node, old, node.scalar(work, momentum)),
+                                multiply(node, batch, node.scalar(work, 1 - momentum)));
     Value input = node.input(i + 2);
     node.set_output(i, node.convert(node.reshape(running, input.type().dims), input.dtype()));
   }
@@ -183,7 +181,7 @@ void normalize_over(NodeContext& node, const Ints& axes, bool scales) {
   if (!dims) return;
   Value centered = node.binary(Opcode::Subtract, x, mean_over(node, x, *dims));
   if (!scales) return node.set_output(0, centered);
-  Value deviation = node.unary(Opcode::Sqrt, mean_over(node, product(node, centered, centered), *dims));
+  Value deviation = node.unary(Opcode::Sqrt, mean_over(node, multiply(node, centered, centered), *dims));
   if (!deviation) return;
   Value divisor = node.binary(Opcode::Add, deviation, node.scalar(x.dtype(), 1e-9));
   node.set_output(0, node.binary(Opcode::Divide, centered, divisor));
@@ -209,7 +207,7 @@ void import_lp_normalization(NodeContext& node) {
   int64_t p = node.int_attribute("p", 2);
   if (!axis || !node.check(p == 1 || p == 2, "attribute p is " + std::to_string(p) + ", wants 1 or 2"))
     return;
-  Value powers = p == 1 ? node.unary(Opcode::Abs, x) : product(node, x, x);
+  Value powers = p == 1 ? node.unary(Opcode::Abs, x) : multiply(node, x, x);
   Value norm = node.reduce(Opcode::Add, powers, {*axis}, true);
   if (p == 2) norm = node.unary(Opcode::Sqrt, norm);
   if (!norm) return;

@@ -193,9 +193,10 @@ std::optional<Dim> common_steps(NodeContext& node, ScanForm& scan) {
     Value& input = scan.inputs[i];
     std::vector<Dim> dims = input.type().dims;
     const Dim own = dims[at(scan.axes[i])];
-    dims[at(scan.axes[i])] = trips.value_or(own);
+    const Dim wanted = trips.value_or(own);
+    dims[at(scan.axes[i])] = wanted;
     input = with_extents(node, input, dims);
-    if (!input || !node.check(input.type().dims == dims, "scan inputs have " + trips->extent.to_string() +
+    if (!input || !node.check(input.type().dims == dims, "scan inputs have " + wanted.extent.to_string() +
                                                              " and " + own.extent.to_string() + " steps"))
       return std::nullopt;
     trips = dims[at(scan.axes[i])];
