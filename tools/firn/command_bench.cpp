@@ -13,11 +13,12 @@
 namespace firn::tool {
 namespace {
 
+// Words of the command line that CLI11 fills in.
 struct BenchCommand {
   CompileFlags flags;
   driver::BenchOptions options;
-  std::vector<std::string> at;
-  bool start = false;
+  std::vector<std::string> at; // --at
+  bool start = false;          // --start: times the start instead of runs
 };
 
 int run(BenchCommand& command) {

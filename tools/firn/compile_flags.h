@@ -11,12 +11,16 @@ class App;
 
 namespace firn::tool {
 
-// Raw words of the command line, turned into CompileOptions by finish().
+// Raw words of the command line, turned into CompileOptions by finish(). A word is empty, and a list is, if
+// its option is not given.
 struct CompileFlags {
   driver::CompileOptions options;
+  // --optimize, --multiversion for `cpus`, and others by their names.
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader;
   std::vector<std::string> visible_to;
   bool no_winograd = false;
+  // --dim, --hot for specializations, --max for bounds, --shape, --length, --const, --name, --state,
+  // --custom-op, --value: each may be repeated.
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
       values;
 

@@ -92,14 +92,23 @@ std::shared_ptr<const Model> Compiler::find_living(const std::string& key, std::
 
 Outcome Compiler::compile_for_all(const Request& request, const std::string& content, const std::string& key,
                                   std::promise<Outcome>& own) {
-  Outcome outcome = compile_shielded(request, content);
-  {
-    std::lock_guard lock(mutex_);
-    in_flight_.erase(key);
-    if (outcome.model) models_[key] = outcome.model;
+  try {
+    Outcome outcome = compile_shielded(request, content);
+    {
+      std::lock_guard lock(mutex_);
+      in_flight_.erase(key);
+      if (outcome.model) models_[key] = outcome.model;
+    }
+    own.set_value(outcome);
+    return outcome;
+  } catch (...) { // waiting threads get the exception, too
+    {
+      std::lock_guard lock(mutex_);
+      in_flight_.erase(key);
+    }
+    own.set_exception(std::current_exception());
+    throw;
   }
-  own.set_value(outcome);
-  return outcome;
 }
 
 Outcome Compiler::compile_shielded(const Request& request, const std::string& content) const {

@@ -1,4 +1,4 @@
-// Facts of compiled models.
+// Loads compiled models, from a compilation or from the cache, and tells their facts.
 #include "tools/jit/model.h"
 
 #include <algorithm>
