@@ -344,8 +344,9 @@ TEST_CASE("inputs of a Scan have as many steps as each other, and its state keep
 }
 
 TEST_CASE("an input of Einsum that is left out is refused") {
-  Imported imported = import_node(
-      node("Einsum", {"x", "", "x"}, {"y"}, {attribute_text("equation", "i,i,i->")}), {value("x", F32, {3})});
+  Imported imported =
+      import_node(node("Einsum", {"x", "", "x"}, {"y"}, {attribute_text("equation", "i,i,i->")}),
+                  {value("x", F32, {3})}, {});
   CHECK_FALSE(imported.model);
   CHECK(contains(imported.messages, "Einsum"));
 }
