@@ -232,7 +232,7 @@ NB_MODULE(_firn, m) {
       .def("arena", &Instance::arena)
       .def(
           "shape",
-          [](const Instance& self, int32_t kind, size_t index) { return dims_of(self.tensor(kind, index)); },
+          [](Instance& self, int32_t kind, size_t index) { return dims_of(self.tensor(kind, index)); },
           "kind"_a, "index"_a)
       .def("bytes", &bytes_of, "kind"_a, "index"_a,
            nb::sig("def bytes(self, kind: int, index: int) -> numpy.typing.NDArray[numpy.uint8] | None"));
