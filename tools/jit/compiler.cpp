@@ -2,7 +2,6 @@
 #include "tools/jit/compiler.h"
 
 #include "compiler/driver/guarded.h"
-#include "compiler/driver/variants.h"
 #include "compiler/support/sha256.h"
 #include "tools/jit/request_options.h"
 
@@ -38,25 +37,6 @@ std::string key_of(const Request& request, const std::string& content) {
   for (const auto& [name, address] : request.symbols)
     key += "\n" + name + " " + std::to_string(reinterpret_cast<uintptr_t>(address));
   return key;
-}
-
-// Whether words name files besides the model, which the key does not know.
-bool names_files(const Request& request) {
-  return std::any_of(request.words.begin(), request.words.end(), [](const std::string& word) {
-    return word.starts_with("--schedule-db") || word.starts_with("--const") || word.starts_with("--link") ||
-           word.starts_with("--weights-in");
-  });
-}
-
-// The name of the file in which a request's model is kept.
-std::string kept_as(const Request& request, const driver::CompileOptions& options,
-                    const std::string& content) {
-  std::string text = driver::build_identity() + "\n" + content;
-  if (auto target = driver::targets_of(options))
-    for (const NamedTarget& cpu : *target)
-      text += "\n" + cpu.target.display_name() + " " + cpu.target.features;
-  for (const auto& [name, address] : request.symbols) text += "\n" + name;
-  return sha256_hex(std::as_bytes(std::span(text)));
 }
 
 } // namespace
@@ -133,20 +113,20 @@ Outcome Compiler::compile_anew(const Request& request, const std::string& conten
   }
   options->jobs = threads_;
   std::optional<CacheFolder> folder;
-  auto cache = cache_for(request, folder);
-  if (cache)
-    options->cache_folder = folder_;
+  if (auto opened = open_folder())
+    folder = std::move(*opened);
   else
-    outcome.warnings.push_back(cache.error().message);
-  std::string key; // empty: the model is not kept
-  if (cache && *cache && !content.empty()) {
-    key = kept_as(request, *options, content);
-    outcome.model = Model::find(**cache, key, request.symbols, options->visibility);
+    outcome.warnings.push_back(opened.error().message);
+  if (folder) options->cache_folder = folder_;
+  std::string name; // empty: the model is not kept
+  if (folder && !content.empty() && !driver::depends_on_other_files(*options)) {
+    name = driver::kept_name(*options, content);
+    outcome.model = Model::find(*folder, name, *options);
     if (outcome.model) return outcome;
   }
   auto compilation = driver::compile_in_memory(*options, diagnostics);
   if (compilation) {
-    auto model = Model::load(*compilation, key.empty() ? nullptr : *cache, key);
+    auto model = Model::load(*compilation, name.empty() ? nullptr : &*folder, name);
     if (model)
       outcome.model = std::move(*model);
     else
@@ -158,15 +138,12 @@ Outcome Compiler::compile_anew(const Request& request, const std::string& conten
   return outcome;
 }
 
-// The folder, if there is one and the key of a request tells all that its code depends on. A folder that
-// cannot be used hinders no compilation.
-Expected<const CacheFolder*> Compiler::cache_for(const Request& request,
-                                                 std::optional<CacheFolder>& folder) const {
-  if (folder_.empty() || names_files(request)) return static_cast<const CacheFolder*>(nullptr);
+// No folder: the program named none. One that cannot be used hinders no compilation.
+Expected<std::optional<CacheFolder>> Compiler::open_folder() const {
+  if (folder_.empty()) return std::optional<CacheFolder>();
   auto opened = CacheFolder::open(folder_);
   if (!opened) return opened.error();
-  folder = std::move(*opened);
-  return static_cast<const CacheFolder*>(&*folder);
+  return std::optional<CacheFolder>(std::move(*opened));
 }
 
 } // namespace firn::library

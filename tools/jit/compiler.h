@@ -47,7 +47,7 @@ private:
                           std::promise<Outcome>& own);
   // `content`: the part of the key that the code depends on; empty: nothing tells whether it is the same.
   Outcome compile_anew(const Request& request, const std::string& content) const;
-  Expected<const CacheFolder*> cache_for(const Request& request, std::optional<CacheFolder>& folder) const;
+  Expected<std::optional<CacheFolder>> open_folder() const;
   Outcome compile_shielded(const Request& request, const std::string& content) const; // whatever happens
   const unsigned threads_;
   const std::string folder_;
