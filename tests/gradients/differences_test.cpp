@@ -62,11 +62,19 @@ TEST_CASE("these functions hold every op whose derivative is no expression") {
 // Elementwise rows need no text: the op of each stands between operands that its name asks for.
 TEST_CASE("expressions of elementwise ops are the derivatives that they are written beside") {
   static const std::map<Opcode, std::vector<std::string>> kKinds = {
-      {Opcode::Acosh, {"large"}},         {Opcode::Log, {"positive"}},
-      {Opcode::Sqrt, {"positive"}},       {Opcode::Rsqrt, {"positive"}},
-      {Opcode::LogPlusOne, {"positive"}}, {Opcode::Divide, {"x", "positive"}},
-      {Opcode::Power, {"positive", "x"}}, {Opcode::Remainder, {"ratio", "unit"}},
-      {Opcode::Atan2, {"x", "positive"}}, {Opcode::Clamp, {"unit", "positive", "large"}}};
+      {Opcode::Acosh, {"large"}},
+      {Opcode::Log, {"positive"}},
+      {Opcode::Sqrt, {"positive"}},
+      {Opcode::Rsqrt, {"positive"}},
+      {Opcode::LogPlusOne, {"positive"}},
+      {Opcode::Divide, {"x", "positive"}},
+      {Opcode::Power, {"positive", "x"}},
+      {Opcode::Remainder, {"ratio", "unit"}},
+      {Opcode::Atan2, {"x", "positive"}},
+      {Opcode::Clamp, {"small", "signed", "large"}},
+      {Opcode::Abs, {"signed"}},
+      {Opcode::Maximum, {"signed", "small"}},
+      {Opcode::Minimum, {"small", "signed"}}};
   for (int i = 0; i <= static_cast<int>(Opcode::TextSplit); ++i) {
     auto opcode = static_cast<Opcode>(i);
     if (gradient::adjoint_of(opcode).form != gradient::AdjointForm::Elementwise) continue;

@@ -7,6 +7,7 @@
 #include "compiler/passes/pass.h"
 #include "compiler/support/bind_symbols.h"
 
+#include <cmath>
 #include <numeric>
 
 namespace firn::test {
@@ -48,24 +49,35 @@ public:
 
 private:
   LiteralRef draw_floats(DType dtype, std::vector<int64_t> dims, const std::string& kind) {
+    if (kind == "signed") return draw_signed(dtype, std::move(dims));
     if (kind == "distinct") return draw_distinct(dtype, std::move(dims));
     double low = -0.9, high = 0.9;
     if (kind == "positive") low = 0.3, high = 2;
+    if (kind == "small") low = -0.2, high = 0.2;
     if (kind == "large") low = 1.3, high = 3;
     if (kind == "unit") low = 0.41, high = 0.5;
     if (kind == "ratio") low = 1.05, high = 1.15;
     return gradient::random_floats(dtype, std::move(dims), low, high, random_);
   }
 
-  // Numbers that differ by more than the steps of differences.
+  LiteralRef draw_signed(DType dtype, std::vector<int64_t> dims) {
+    auto literal = std::make_shared<Literal>(dtype, std::move(dims));
+    LiteralRef magnitudes = gradient::random_floats(dtype, literal->dims(), 0.3, 1.2, random_);
+    for (int64_t i = 0; i < literal->num_elements(); ++i)
+      literal->set_double(i, random_() % 2 ? magnitudes->get_double(i) : -magnitudes->get_double(i));
+    return literal;
+  }
+
+  // Signed numbers that differ by more than the steps of differences.
   LiteralRef draw_distinct(DType dtype, std::vector<int64_t> dims) {
     auto literal = std::make_shared<Literal>(dtype, std::move(dims));
     std::vector<int64_t> order(static_cast<size_t>(literal->num_elements()));
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random_);
-    for (size_t i = 0; i < order.size(); ++i)
-      literal->set_double(static_cast<int64_t>(i),
-                          (2 * static_cast<double>(order[i]) + 1) / static_cast<double>(order.size()) - 1);
+    for (size_t i = 0; i < order.size(); ++i) {
+      double place = (2 * static_cast<double>(order[i]) + 1) / static_cast<double>(order.size()) - 1;
+      literal->set_double(static_cast<int64_t>(i), place < 0 ? 0.9 * place - 0.3 : 0.9 * place + 0.3);
+    }
     return literal;
   }
 
@@ -106,6 +118,31 @@ std::vector<Declared> declare_gradients(Module& module, const std::string& name)
     all.push_back({name, gradient, from});
   }
   return all;
+}
+
+bool is_declared(const std::vector<Declared>& all, const std::string& name) {
+  return std::any_of(all.begin(), all.end(), [&](const Declared& each) { return each.gradient == name; });
+}
+
+double dot(const Literal& x, const Literal& y) {
+  double sum = 0;
+  for (int64_t i = 0; i < x.num_elements(); ++i) sum += x.get_double(i) * y.get_double(i);
+  return sum;
+}
+
+// A gradient is linear in its seed u: that of <v, gradient> by u is the Jacobian times v, and <u, J v> has to
+// be <v, gradient>, without any differences.
+void check_transposition(const gradient::ComparedGradient& compared, std::mt19937_64& random) {
+  std::vector<RuntimeValue> arguments(compared.inputs.begin(), compared.inputs.end());
+  auto first = evaluate_function(compared.primal, arguments);
+  REQUIRE(first);
+  const Literal& gradient = *(*first)[static_cast<size_t>(compared.from)].tensor;
+  LiteralRef v = gradient::random_floats(gradient.dtype(), gradient.dims(), -1, 1, random);
+  arguments.push_back(v);
+  auto second = evaluate_function(compared.gradient, arguments);
+  REQUIRE(second);
+  double transposed = dot(*v, gradient), forward = dot(*compared.inputs.back(), *second->back().tensor);
+  CHECK(std::fabs(transposed - forward) <= 1e-13 * (1 + std::fabs(transposed)));
 }
 
 } // namespace
@@ -171,6 +208,7 @@ void check_by_differences(const std::string& text, const std::string& function, 
       INFO("draw " << draw << " of @" << each.gradient << ": " << derivative->by_gradient
                    << ", by differences " << derivative->by_differences);
       CHECK(derivative->error() < 1e-8);
+      if (is_declared(all, each.primal)) check_transposition(compared, random);
     }
   }
 }
