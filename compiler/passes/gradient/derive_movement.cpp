@@ -172,21 +172,4 @@ void derive_dynamic_update_slice(VectorJacobian& v) {
   v.give(1, taken);
 }
 
-// Whether a dim is repeated has to be known without a run: a dim that varies must be that of the result.
-void derive_dynamic_broadcast(VectorJacobian& v) {
-  const auto &from = v.x().type().dims, &to = v.y().type().dims;
-  for (size_t i = 0; i < from.size(); ++i)
-    if (!from[i].is_static() && !(from[i].extent == to[to.size() - from.size() + i].extent))
-      return v.refuse("whether dim " + std::to_string(i) + " is repeated is known when the program runs");
-  v.give(0, sum_to(v.b, v.dy(), from));
-}
-
-void derive_dynamic_pad(VectorJacobian& v) {
-  if (v.wants(1)) return v.refuse("its padding value depends on what the gradient is taken by");
-  Value low = v.b.unary(Opcode::Negate, v.x(2)), high = v.b.unary(Opcode::Negate, v.x(3));
-  v.give(0, v.b.make_typed(Opcode::DynamicPad, {v.dy(), v.b.scalar(v.dy().dtype(), 0), low, high},
-                           {v.x().type()})
-                ->result());
-}
-
 } // namespace firn::gradient
