@@ -3,6 +3,7 @@
 
 #include "compiler/driver/read_graph.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
+#include "compiler/graph/function_type.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/text_scanner.h"
 
@@ -104,13 +105,15 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   if (!graph) return graph.error();
   auto imported = std::make_unique<onnx::ImportedModel>();
   imported->module = std::move(graph->module);
-  Function* main = imported->module->find("main");
-  if (!main) return model_error("the graph has no function @main");
+  std::string main = options.entry.empty() ? "main" : options.entry;
+  if (!imported->module->find(main)) return model_error("the graph has no function @" + main);
+  imported->module->entry = options.entry;
   for (Function* entry : imported->module->entries()) {
+    const Function& primal = *find_primal(*entry); // a gradient has its inputs, and a seed of their dims
     if (options.emit != Emit::Graph)
-      if (Result fits = check_inputs(*entry); !fits) return fits.error();
-    name_inputs(*entry);
-    add_varying_dims(*entry, imported->dims);
+      if (Result fits = check_inputs(primal); !fits) return fits.error();
+    if (!entry->gradient) name_inputs(*entry);
+    add_varying_dims(primal, imported->dims);
   }
   if (options.weights == Weights::Init)
     for (const auto& function : imported->module->functions()) make_refittable(function->body());
@@ -141,6 +144,8 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
     auto imported = import_text(options, *model->file);
     return imported ? std::move(*imported) : failed(imported.error());
   }
+  if (!options.entry.empty())
+    return failed(usage_error("--entry goes with a graph in text form (.hlo), not with an ONNX model"));
   if (!options.weights_in.empty())
     return failed(usage_error("--weights-in goes with a graph in text form (.hlo), not with an ONNX model"));
   if (options.emit != Emit::Graph)

@@ -22,11 +22,11 @@ std::vector<LiteralRef> run(const Module& module, const std::string& function,
 std::vector<double> elements(const Literal& literal);
 
 // Checks the gradients of a function by all of its float parameters, of each of its float results, and the
-// gradients of these, against differences at random extents; and that a gradient and its own gradient by the
-// seed are transposes. A parameter's name up to '_' says its values: positive (0.3 to 2), signed (0.3 to 1.2
-// of either sign), distinct (such numbers, none close to another), small (-0.2 to 0.2), large (1.3 to 3), unit
-// (0.41 to 0.5), ratio (1.05 to 1.15), index5 (integers from -5 to 4), start3 (0 to 3), flag, and all else
-// numbers from -0.9 to 0.9.
+// gradients of these, against differences at random extents; and that a gradient and its own gradient by
+// the seed are transposes. A parameter's name up to '_' says its values: positive (0.3 to 2), signed (0.3
+// to 1.2 of either sign), distinct (such numbers, none close to another), small (-0.2 to 0.2), large (1.3
+// to 3), unit (0.41 to 0.5), ratio (1.05 to 1.15), index5 (integers from -5 to 4), start3 (0 to 3), flag,
+// and all else numbers from -0.9 to 0.9.
 void check_by_differences(const std::string& text, const std::string& function, int draws);
 
 } // namespace firn::test

@@ -43,7 +43,7 @@ def check_verbs():
     expect(["compile", MODEL, "--exernal", "x"], 2, "there is no option '--exernal', did you mean '--external'?", "firn help compile")
     expect(["--frobnicate"], 2, "there is no option '--frobnicate'")
     expect(["compile"], 2, "model is required")
-    for verb in ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "reduce", "version"):
+    for verb in ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "gradcheck", "reduce", "version"):
         done = expect(["help", verb], 0, "Usage: firn " + verb)
         check(done.stdout == firn(verb, "--help").stdout, f"help {verb} and {verb} --help differ")
         check(f"  {verb} " in firn("help").stdout, f"firn help does not list {verb}")

@@ -8,7 +8,7 @@ import re
 
 from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, symbolic_model, temporary_folder
 
-VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "reduce", "help", "version")
+VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "gradcheck", "reduce", "help", "version")
 ONE_OF_LEVELS = "none of 0, 1, 2, 3, s, z"
 NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
 
@@ -56,6 +56,7 @@ COMPILE = {
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
     "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, header, manifest")],
     "--weights-in": [("w", "goes with a graph in text form")],
+    "--entry": [("g", "goes with a graph in text form")],
     "--weights-out": [("w", "no effect with --emit=obj")],
     "--dump-passes": [("/proc/nowhere", "cannot write")],
     "--rewrite-limit": [("-5", "whole number"), ("x", "whole number"), ("99999999999", "whole number")],
@@ -105,6 +106,7 @@ QUANTIZE = {
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
     "--initializers-are-inputs": [(None, "all initializers are constants")],
 }
+GRADCHECK = {"--wrt": [("zz", "--wrt names 'zz'")], "--samples": [(bad, "") for bad in ("-1", "x")], "--seed": [("x", "")]}
 REDUCE = {
     "--check": None, "--message": [("zz", "does not print 'zz'")], "-o": [("/nowhere/out", "No such file or directory")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")], "-q": None,
@@ -118,6 +120,7 @@ TABLE = {
     "opt": (["graph.hlo"], OPT),
     "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
     "ops": ([], {"--json": None}),
+    "gradcheck": ([MODEL], {**COMPILING, **GRADCHECK}),
     "reduce": ([MODEL, "--check", "false {}"], REDUCE),
     "help": ([], {}),
     "version": ([], {}),
