@@ -35,11 +35,8 @@ public:
     gradient::widen_to_f64(module_);
     if (Result found = find_variables(); !found) return found.error();
     declare();
-    std::string passes = default_pipeline(/*for_target=*/false);
-    constexpr std::string_view last = "differentiate";
-    passes.resize(passes.find(last) + last.size());
     PipelineRun run;
-    if (Result done = run_passes(module_, passes, run); !done) return done.error();
+    if (Result done = run_passes(module_, passes(), run); !done) return done.error();
     if (Result drawn = draw_inputs(); !drawn) return drawn.error();
     for (int from : results_)
       for (size_t i = 0; i < variables_.size(); ++i)
@@ -48,6 +45,14 @@ public:
   }
 
 private:
+  // The passes of a compilation up to differentiate, or those that are asked for and differentiate.
+  std::string passes() const {
+    constexpr std::string_view last = "differentiate";
+    if (options_.compile.passes != "default") return options_.compile.passes + "," + std::string(last);
+    std::string all = default_pipeline(/*for_target=*/false);
+    return all.substr(0, all.find(last) + last.size());
+  }
+
   bool is_wanted(const std::string& name) const {
     const auto& wrt = options_.wrt;
     return wrt.empty() || std::find(wrt.begin(), wrt.end(), name) != wrt.end();

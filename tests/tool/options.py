@@ -106,7 +106,9 @@ QUANTIZE = {
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
     "--initializers-are-inputs": [(None, "all initializers are constants")],
 }
-GRADCHECK = {"--wrt": [("zz", "--wrt names 'zz'")], "--samples": [(bad, "") for bad in ("-1", "x")], "--seed": [("x", "")]}
+IMPORTING = ("--dim", "--max", "--shape", "--state", "--length", "--const", "--custom-op", "--value", "--passes", "--initializers-are-inputs")
+GRADCHECK = {**{option: COMPILING[option] for option in IMPORTING},
+             "--wrt": [("zz", "--wrt names 'zz'")], "--samples": [(bad, "") for bad in ("-1", "x")], "--seed": [("x", "")]}
 REDUCE = {
     "--check": None, "--message": [("zz", "does not print 'zz'")], "-o": [("/nowhere/out", "No such file or directory")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")], "-q": None,
@@ -120,7 +122,7 @@ TABLE = {
     "opt": (["graph.hlo"], OPT),
     "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
     "ops": ([], {"--json": None}),
-    "gradcheck": ([MODEL], {**COMPILING, **GRADCHECK}),
+    "gradcheck": ([MODEL], GRADCHECK),
     "reduce": ([MODEL, "--check", "false {}"], REDUCE),
     "help": ([], {}),
     "version": ([], {}),

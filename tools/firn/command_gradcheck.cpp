@@ -26,7 +26,7 @@ void add_gradcheck_command(CLI::App& app, Action& action) {
                    "elements of each tensor that are moved alone, besides all of them together; default 3")
       ->check(whole_between(0, 1'000'000));
   verb->add_option("--seed", command->options.seed, "seed of the inputs, directions and cotangents");
-  command->flags.add_to(*verb);
+  command->flags.add_model_to(*verb);
   verb->footer("Everything is evaluated in f64; nothing is compiled. Dims without a number are drawn.\n"
                "Example:\n  firn gradcheck net.onnx --wrt fc.weight fc.bias");
   verb->callback([command, &action] {

@@ -21,6 +21,8 @@ struct CompileFlags {
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
+  // Adds the part of these that says what the model is and which passes it takes, for verbs without code.
+  void add_model_to(CLI::App& verb);
   // Adds the options of verbs that run code; called after add_to().
   void add_variant_to(CLI::App& verb);
   // Fills `options`; an unusable word is a usage error.
