@@ -20,8 +20,8 @@ endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Firn)
 set(runtime_dir ${CMAKE_INSTALL_DATADIR}/firn/runtime)
 if(TARGET firn)
-  # LLVM may lie outside the loader's default folders.
-  set_target_properties(firn_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  # LLVM may lie outside the loader's default folders. Packages for other systems have libraries beside this one.
+  set_target_properties(firn_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH "$ORIGIN")
   file(RELATIVE_PATH library_from_tool "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(firn PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_tool}")
   install(TARGETS firn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -53,7 +53,9 @@ foreach(folder IN ITEMS cmake include/firn runtime tools)
   install(FILES ${folder}/README.md DESTINATION ${doc_dir}/${folder} OPTIONAL)
 endforeach()
 install(FILES tools/internals.md DESTINATION ${doc_dir}/tools OPTIONAL)
-install(FILES tools/jit/README.md DESTINATION ${doc_dir}/tools/jit OPTIONAL)
+foreach(folder IN ITEMS jit python)
+  install(FILES tools/${folder}/README.md DESTINATION ${doc_dir}/tools/${folder} OPTIONAL)
+endforeach()
 
 configure_package_config_file(cmake/FirnConfig.cmake.in ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   INSTALL_DESTINATION ${package_dir}

@@ -9,7 +9,7 @@
 namespace firn::artifact {
 namespace {
 
-constexpr int kMaxDepth = 64; // of expressions within expressions
+constexpr int kMaxDepth = 64; // expressions within expressions
 
 class Writer {
 public:

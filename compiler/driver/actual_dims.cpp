@@ -58,4 +58,10 @@ std::vector<int64_t> actual_dims(const artifact::TensorDescription& tensor, cons
   return actual;
 }
 
+size_t actual_bytes(const artifact::TensorDescription& tensor, const ActualDims& dims) {
+  size_t elements = 1;
+  for (int64_t dim : actual_dims(tensor, dims)) elements *= static_cast<size_t>(dim);
+  return byte_size(tensor.dtype, elements);
+}
+
 } // namespace firn::driver

@@ -24,5 +24,7 @@ Expected<ActualDims> dims_at(const artifact::ModelDescription& d,
 void add_known(const artifact::TensorDescription& tensor, const std::vector<int64_t>& actual,
                std::vector<KnownExtent>& known);
 std::vector<int64_t> actual_dims(const artifact::TensorDescription& tensor, const ActualDims& dims);
+// The bytes of a tensor in a run; those that depend on data are at their bound.
+size_t actual_bytes(const artifact::TensorDescription& tensor, const ActualDims& dims);
 
 } // namespace firn::driver

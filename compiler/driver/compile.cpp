@@ -157,7 +157,7 @@ std::unique_ptr<Compilation> compile_then(const CompileOptions& options, Diagnos
     } catch (const InternalFailure& failure) {
       throw InternalFailure("in stage '" + stages.running() + "', " + failure.message());
     } catch (const Stopped&) {
-      diagnostics.add({Fault::Stopped, "the compilation was stopped"});
+      diagnostics.add(stopped_error());
       return nullptr;
     }
   });

@@ -22,6 +22,9 @@ Instance::Instance(const LoadedExecutable& model, std::byte* arena) : model_(mod
   call_.outputs = output_memory_.data();
   call_.variant = model.variant();
   if (auto bounds = dims_at(d, {})) set_dims(std::move(*bounds));
+  for (const Slot& output : outputs_)
+    for (const artifact::CountedDim& counted : output.tensor->counted_dims)
+      std::memset(arena_ + counted.arena_offset, 0, sizeof(int64_t));
   reset();
 }
 

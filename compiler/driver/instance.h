@@ -30,7 +30,8 @@ public:
 
   void set_dims(ActualDims dims);
   const ActualDims& dims() const { return dims_; }
-  // The dims of a tensor as they are set; those that depend on data are what the last run counted.
+  // The dims of a tensor as they are set; those that depend on data are what the last run counted, 0 before
+  // the first.
   std::vector<int64_t> dims_of(const artifact::TensorDescription& tensor) const;
 
   // States back to their first values.

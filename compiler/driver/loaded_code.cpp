@@ -20,20 +20,9 @@ private:
   load::LoadedObject object_;
 };
 
-Expected<std::unique_ptr<LoadedCode>> load_in_process(const Compilation& c, std::string_view object) {
-  load::LoadOptions options;
-  options.name = "the object of " + c.description.class_name;
-  options.symbols = runtime_symbols();
-  options.symbols.insert(c.symbols.begin(), c.symbols.end());
-  auto loaded = load::LoadedObject::load(std::as_bytes(std::span(object)), options);
-  if (!loaded) return loaded.error();
-  return std::unique_ptr<LoadedCode>(std::make_unique<CodeInProcess>(std::move(*loaded)));
-}
-
 // Does what the constructor of a model does, which is not linked here.
-Result check_cpu(const Compilation& c) {
-  const artifact::ModelDescription& d = c.description;
-  uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;
+Result check_cpu(const artifact::ModelDescription& d, size_t variant) {
+  uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[variant].required_features;
   firn_status status = firn_rt2_check_cpu(d.architecture, features);
   return status == FIRN_STATUS_OK ? Result() : usage_error(firn_rt2_status_message(status));
 }
@@ -43,20 +32,40 @@ Result complete(Compilation& c, codegen::ObjectFacts facts) {
   c.object = std::move(facts);
   describe_object(c);
   if (Result linked = check_program_files(c); !linked) return linked;
-  return check_cpu(c);
+  return check_cpu(c.description, c.run_variant);
 }
 
-Expected<std::unique_ptr<LoadedCode>> generate_in_process(Compilation& c) {
+} // namespace
+
+Expected<std::string> generate_code(Compilation& c) {
   MemorySink object;
   codegen::CodegenOptions options = c.codegen;
   options.omits_weights = !c.prepare;
   auto facts = codegen::emit_object(c.program, options, object);
   if (!facts) return facts.error();
   if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
-  return load_in_process(c, object.take());
+  return object.take();
 }
 
-Expected<std::unique_ptr<LoadedCode>> generate_for_system(Compilation& c) {
+Expected<std::unique_ptr<LoadedCode>> load_object(const artifact::ModelDescription& d, size_t variant,
+                                                  const std::map<std::string, void*>& symbols,
+                                                  std::string_view object) {
+  if (Result runs = check_cpu(d, variant); !runs) return runs.error();
+  load::LoadOptions options;
+  options.name = "the object of " + d.class_name;
+  options.symbols = runtime_symbols();
+  options.symbols.insert(symbols.begin(), symbols.end());
+  auto loaded = load::LoadedObject::load(std::as_bytes(std::span(object)), options);
+  if (!loaded) return loaded.error();
+  return std::unique_ptr<LoadedCode>(std::make_unique<CodeInProcess>(std::move(*loaded)));
+}
+
+bool is_loaded_by_system(const Compilation& c) {
+  // Files of the program may keep their functions to what they are linked with.
+  return c.loader == Loader::System || !c.link.empty();
+}
+
+Expected<std::unique_ptr<LoadedCode>> load_by_system(Compilation& c) {
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.error();
   codegen::CodegenOptions options = c.codegen;
@@ -65,14 +74,7 @@ Expected<std::unique_ptr<LoadedCode>> generate_for_system(Compilation& c) {
   auto facts = codegen::emit_object(c.program, options, object);
   if (!facts) return facts.error();
   if (Result loadable = complete(c, std::move(*facts)); !loadable) return loadable.error();
-  return load_by_system(c, *folder, object);
-}
-
-} // namespace
-
-Expected<std::unique_ptr<LoadedCode>> load_code(Compilation& c) {
-  // Files of the program may keep their functions to what they are linked with.
-  return c.loader == Loader::System || !c.link.empty() ? generate_for_system(c) : generate_in_process(c);
+  return link_and_load(c, *folder, object);
 }
 
 } // namespace firn::driver

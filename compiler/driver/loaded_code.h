@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
-#include "compiler/support/temporary_folder.h"
 
 #include <memory>
 #include <string>
@@ -17,9 +16,18 @@ public:
   virtual void* symbol(const std::string& name) const = 0;
 };
 
+// Whether the compilation's loader, or files of the program, ask for the system's tools.
+bool is_loaded_by_system(const Compilation& compilation);
 // Generates code for a compilation that compile_in_memory made for this host, notes the facts about the
-// object in it, and loads the object: in this process alone, or by the system's tools where the compilation's
-// loader or files of the program ask for that.
-Expected<std::unique_ptr<LoadedCode>> load_code(Compilation& compilation);
+// object in it, and has the system's tools link and load it.
+Expected<std::unique_ptr<LoadedCode>> load_by_system(Compilation& compilation);
+// Generates code likewise, as the bytes of an object for load_object(). They hold weights only if these are
+// prepared.
+Expected<std::string> generate_code(Compilation& compilation);
+
+// Loads an object in this process alone. `symbols` are the program's operators by their names.
+Expected<std::unique_ptr<LoadedCode>> load_object(const artifact::ModelDescription& description,
+                                                  size_t variant, const std::map<std::string, void*>& symbols,
+                                                  std::string_view object);
 
 } // namespace firn::driver

@@ -8,14 +8,6 @@
 
 namespace firn::driver {
 
-std::byte* HeapMemory::allocate(int64_t bytes, int64_t alignment) {
-  auto slack = static_cast<size_t>(alignment);
-  // Pages of large blocks are not touched before something is written there.
-  blocks_.emplace_back(new std::byte[static_cast<size_t>(bytes) + slack]);
-  auto address = reinterpret_cast<uintptr_t>(blocks_.back().get());
-  return blocks_.back().get() + (slack - address % slack) % slack;
-}
-
 int32_t onnx_number(DType dtype) {
   constexpr int32_t kMaxNumber = 64;
   for (int32_t number = 1; number < kMaxNumber; ++number)
@@ -23,42 +15,105 @@ int32_t onnx_number(DType dtype) {
   return 0;
 }
 
-std::string LoadedExecutable::manifest() const {
-  return artifact::write_manifest(description_);
+namespace {
+
+ExecutableArchive archive_of(const Compilation& c, const LoadedExecutable& executable,
+                             std::string_view object) {
+  ExecutableArchive archive;
+  archive.description = executable.description();
+  archive.manifest = executable.manifest();
+  archive.run_symbol = c.codegen.run_symbol;
+  archive.weights_symbol = c.codegen.weights_symbol;
+  if (c.prepare) archive.prepare_symbol = c.codegen.prepare_symbol;
+  archive.variant = executable.variant();
+  archive.files = file_identities(c.facts.external_files);
+  archive.object = object;
+  if (!c.prepare)
+    archive.weights = {reinterpret_cast<const std::byte*>(executable.weights()),
+                       static_cast<size_t>(c.program.weight_bytes)};
+  return archive;
 }
 
-Expected<std::unique_ptr<LoadedExecutable>> LoadedExecutable::load(Compilation& c, RunnerMemory& memory) {
-  auto model = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
-  auto code = load_code(c);
-  if (!code) return code.error();
-  model->code_ = std::move(*code);
-  model->entry_ = reinterpret_cast<EntryFunction*>(model->code_->symbol(c.codegen.run_symbol));
-  FIRN_CHECK(model->entry_, "the object lacks its function");
-  model->description_ = c.description;
-  model->variant_ = c.run_variant;
-  if (Result loaded = model->load_weights(c, memory); !loaded) return loaded.error();
-  return model;
-}
+} // namespace
 
-// Raw weights lie in the object. Packed ones go straight to where the code reads them.
-Result LoadedExecutable::load_weights(const Compilation& c, RunnerMemory& memory) {
-  auto own = reinterpret_cast<const unsigned char* (*)()>(code_->symbol(c.codegen.weights_symbol));
-  FIRN_CHECK(own, "the object lacks the function of its weights");
-  own_weights_ = own();
-  const int64_t bytes = c.prepare ? c.prepare->arena_bytes : c.program.weight_bytes;
-  memory_ = memory.allocate(bytes, FIRN_WEIGHT_ALIGNMENT);
-  weights_ = reinterpret_cast<const unsigned char*>(memory_);
-  if (c.prepare) {
-    prepare_ = reinterpret_cast<EntryFunction*>(code_->symbol(c.codegen.prepare_symbol));
-    FIRN_CHECK(prepare_, "the object lacks its prepare function");
-    prepare(own_weights_);
-  } else if (own_weights_) {
-    std::copy_n(own_weights_, bytes, reinterpret_cast<unsigned char*>(memory_));
-  } else {
-    kernel::write_weights(c.program, std::span(memory_, static_cast<size_t>(bytes)));
-    own_weights_ = weights_;
+Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::load(Compilation& c, RunnerMemory& memory,
+                       const std::function<void(const ExecutableArchive&)>& keep) {
+  auto executable = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
+  std::string object; // empty: the system's tools load the code
+  if (!is_loaded_by_system(c)) {
+    auto generated = generate_code(c);
+    if (!generated) return generated.error();
+    object = std::move(*generated);
   }
+  auto code =
+      object.empty() ? load_by_system(c) : load_object(c.description, c.run_variant, c.symbols, object);
+  if (!code) return code.error();
+  executable->code_ = std::move(*code);
+  executable->description_ = c.description;
+  executable->manifest_ = artifact::write_manifest(c.description);
+  executable->variant_ = c.run_variant;
+  if (Result found = executable->find_functions(c.codegen.run_symbol, c.codegen.weights_symbol,
+                                                c.prepare ? c.codegen.prepare_symbol : "");
+      !found)
+    return found.error();
+  if (c.prepare)
+    executable->prepare_in(memory);
+  else
+    executable->load_weights(c.program, memory);
+  if (keep && !object.empty()) keep(archive_of(c, *executable, object));
+  return executable;
+}
+
+Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::restore(const ExecutableArchive& archive, const std::map<std::string, void*>& symbols,
+                          RunnerMemory& memory) {
+  auto executable = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
+  auto code = load_object(archive.description, archive.variant, symbols, archive.object);
+  if (!code) return code.error();
+  executable->code_ = std::move(*code);
+  executable->description_ = archive.description;
+  executable->manifest_ = archive.manifest;
+  executable->variant_ = archive.variant;
+  if (Result found =
+          executable->find_functions(archive.run_symbol, archive.weights_symbol, archive.prepare_symbol);
+      !found)
+    return found.error();
+  if (executable->prepare_) {
+    executable->prepare_in(memory);
+  } else {
+    executable->weights_ = reinterpret_cast<const unsigned char*>(archive.weights.data());
+    executable->own_weights_ = executable->weights_;
+  }
+  return executable;
+}
+
+Result LoadedExecutable::find_functions(const std::string& run, const std::string& weights,
+                                        const std::string& prepare) {
+  entry_ = reinterpret_cast<EntryFunction*>(code_->symbol(run));
+  auto own = reinterpret_cast<const unsigned char* (*)()>(code_->symbol(weights));
+  prepare_ = prepare.empty() ? nullptr : reinterpret_cast<EntryFunction*>(code_->symbol(prepare));
+  if (!entry_ || !own || (!prepare_ && !prepare.empty()))
+    return internal_error("the object of " + description_.class_name + " lacks a function");
+  own_weights_ = own();
   return {};
+}
+
+// Weights that the object holds stay there; others go straight to where the code reads them.
+void LoadedExecutable::load_weights(const kernel::Program& program, RunnerMemory& memory) {
+  if (!own_weights_) {
+    memory_ = memory.allocate(program.weight_bytes, FIRN_WEIGHT_ALIGNMENT);
+    kernel::write_weights(program, std::span(memory_, static_cast<size_t>(program.weight_bytes)));
+    own_weights_ = reinterpret_cast<const unsigned char*>(memory_);
+  }
+  weights_ = own_weights_;
+}
+
+// The object holds raw weights, of which the code makes those that it reads.
+void LoadedExecutable::prepare_in(RunnerMemory& memory) {
+  memory_ = memory.allocate(description_.prepared_weight_bytes(), FIRN_WEIGHT_ALIGNMENT);
+  weights_ = reinterpret_cast<const unsigned char*>(memory_);
+  prepare(own_weights_);
 }
 
 void LoadedExecutable::prepare(const unsigned char* raw) {
@@ -76,7 +131,7 @@ std::span<const std::byte> LoadedExecutable::own_weights() const {
 
 Result LoadedExecutable::refit(std::span<const std::byte> raw) {
   const artifact::ModelDescription& d = description_;
-  FIRN_CHECK(d.raw_weight_bytes && static_cast<int64_t>(raw.size()) == *d.raw_weight_bytes,
+  FIRN_CHECK(d.raw_weight_bytes && static_cast<int64_t>(raw.size()) == *d.raw_weight_bytes && memory_,
              "refitting a model that holds packed weights");
   auto given = reinterpret_cast<const unsigned char*>(raw.data());
   for (const artifact::RawWeights& tensor : d.raw_weights) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
+#include "compiler/driver/executable_archive.h"
 #include "compiler/driver/loaded_code.h"
 #include "compiler/driver/runner_memory.h"
 #include "include/firn/abi.h"
@@ -15,8 +16,16 @@ namespace firn::driver {
 class LoadedExecutable {
 public:
   // Generates code for a compilation that compile_in_memory made for this host, loads it, and packs the
-  // weights into `memory`, which outlives the model. The compilation may go afterwards.
-  static Expected<std::unique_ptr<LoadedExecutable>> load(Compilation& compilation, RunnerMemory& memory);
+  // weights into `memory`, which outlives the executable. The compilation may go afterwards. `keep`, if it is
+  // not empty, gets what restore() wants, unless the system's tools have loaded the code.
+  static Expected<std::unique_ptr<LoadedExecutable>>
+  load(Compilation& compilation, RunnerMemory& memory,
+       const std::function<void(const ExecutableArchive&)>& keep = {});
+  // Loads what was kept. The archive's bytes outlive the executable, whose weights they are. `symbols` are
+  // the program's operators by their names.
+  static Expected<std::unique_ptr<LoadedExecutable>> restore(const ExecutableArchive& archive,
+                                                             const std::map<std::string, void*>& symbols,
+                                                             RunnerMemory& memory);
 
   using EntryFunction = firn_status(const firn_rt2_call* call);
   EntryFunction* entry() const { return entry_; }
@@ -24,7 +33,7 @@ public:
   // Weights as firn_rt2_call has them.
   const unsigned char* weights() const { return weights_; }
   // The manifest that `firn compile` would write.
-  std::string manifest() const;
+  const std::string& manifest() const { return manifest_; }
   // The CPU whose code runs (firn_rt2_call::variant).
   size_t variant() const { return variant_; }
 
@@ -36,14 +45,18 @@ public:
 
 private:
   LoadedExecutable() = default;
-  Result load_weights(const Compilation& compilation, RunnerMemory& memory);
+  // Finds the functions of the code by their symbols; no `prepare`: there is nothing to make.
+  Result find_functions(const std::string& run, const std::string& weights, const std::string& prepare);
+  void load_weights(const kernel::Program& program, RunnerMemory& memory);
+  void prepare_in(RunnerMemory& memory);
   void prepare(const unsigned char* raw);
   artifact::ModelDescription description_;
+  std::string manifest_;
   std::unique_ptr<LoadedCode> code_;
   EntryFunction *entry_ = nullptr, *prepare_ = nullptr; // no `prepare_`: there is nothing to make
   const unsigned char* own_weights_ = nullptr;
   const unsigned char* weights_ = nullptr;
-  std::byte* memory_ = nullptr; // the memory of `weights_`, which lie nowhere else
+  std::byte* memory_ = nullptr; // the memory of `weights_`; null: the object or an archive holds them
   size_t variant_ = 0;
 };
 

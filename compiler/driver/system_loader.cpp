@@ -77,8 +77,8 @@ Result check_program_files(const Compilation& c) {
   return {};
 }
 
-Expected<std::unique_ptr<LoadedCode>> load_by_system(const Compilation& c, const TemporaryFolder& folder,
-                                                     const std::string& object) {
+Expected<std::unique_ptr<LoadedCode>> link_and_load(const Compilation& c, const TemporaryFolder& folder,
+                                                    const std::string& object) {
   const std::string library = folder.file("model.so"), log = folder.file("log");
   auto commands = link_commands(folder, object, library, c);
   if (!commands) return commands.error();

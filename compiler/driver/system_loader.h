@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/loaded_code.h"
+#include "compiler/support/temporary_folder.h"
 
 namespace firn::driver {
 
@@ -14,7 +15,7 @@ bool calls_text(const Compilation& compilation);
 Result check_program_files(const Compilation& compilation);
 
 // Links and loads the object of a compilation, which lies in the folder.
-Expected<std::unique_ptr<LoadedCode>>
-load_by_system(const Compilation& compilation, const TemporaryFolder& folder, const std::string& object);
+Expected<std::unique_ptr<LoadedCode>> link_and_load(const Compilation& compilation,
+                                                    const TemporaryFolder& folder, const std::string& object);
 
 } // namespace firn::driver

@@ -40,6 +40,7 @@ public:
 private:
   bool write(Instruction& instruction) const {
     auto written = plan::read_written_plans(instruction, plan::place_of(instruction));
+    if (!written) return false; // planning has passed over the instruction, which is none of the kernels
     size_t count = written->size();
     for (size_t cpu = 0; cpu < cpus_.size(); ++cpu) add(instruction, cpu, *written);
     if (written->size() == count || !options_.take_rewrite()) return false;
@@ -51,7 +52,8 @@ private:
     const plan::KernelPlan* plan = plans_[cpu].find(instruction);
     if (!plan || plan::find_written_plan(written, cpus_[cpu].name, cpu == 0)) return;
     bool is_for_all = plans_[cpu].is_for_baseline(instruction);
-    std::string name = is_for_all ? "all" : cpu == 0 ? "" : cpus_[cpu].name;
+    std::string name = cpu == 0 ? "" : cpus_[cpu].name;
+    if (is_for_all) name = plan::kForAll;
     written.insert(cpu == 0 ? written.begin() : written.end(), WrittenPlan{name, plan::to_string(*plan)});
   }
 

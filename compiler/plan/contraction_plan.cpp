@@ -46,8 +46,8 @@ bool shares_scalars(const ConvolutionGeometry& g) {
          k_extent / w.dilation < kFewSteps;
 }
 
-// The tiling of a completed plan: the plan's own numbers, and those that follow from them, unless
-// the plan says these too.
+// The tiling of a completed plan: the plan's own numbers, and those that follow from them, unless the plan
+// says these too.
 void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const ContractionContext& context,
                 bool chooses) {
   const TargetInfo& target = context.options.target;
@@ -67,31 +67,6 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Cont
   if (!context.decides("rolled_k")) tiling.rolls_k = derived.rolls_k;
   if (!context.decides("rest_splits")) tiling.rest_splits = derived.rest_splits;
   if (!context.decides("rest_rows")) tiling.rest_rows = derived.rest_rows;
-}
-
-// Checks the tiles of the rows that whole tiles leave.
-std::string check_rest(const Tiling& tiling, const ContractionShape& shape) {
-  const TileShape& tile = tiling.tile;
-  if (tiling.rest_rows > tile.rows) return "whole tiles leave fewer rows than they have";
-  if (tiling.rest_splits.empty()) return "";
-  if (tiling.rest_splits.size() != static_cast<size_t>(tile.rows))
-    return "whole tiles leave 0 to " + std::to_string(tile.rows - 1) + " rows: rest_splits has " +
-           std::to_string(tile.rows) + " numbers";
-  if (shape.mac.kind == MacKind::TileMatrix || tile.column_streams > 1 || tile.k_interleave > 1)
-    return "partial sums of the rows that are left are of vectors, in one stream, k not interleaved";
-  return "";
-}
-
-std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
-  if (tiling.tile.k_interleave > 1 && shape.max_k_interleave % tiling.tile.k_interleave != 0)
-    return "k can be interleaved by " + std::to_string(shape.max_k_interleave) + " at most here";
-  if (tiling.tile.panel > 0 && tiling.tile.panel % tiling.tile.vectors != 0)
-    return "a tile takes an even part of its panel";
-  if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
-    return "columns are outermost where batches or groups have their own";
-  if (std::string wrong = check_column_streams(tiling, shape); !wrong.empty()) return wrong;
-  if (std::string wrong = check_rest(tiling, shape); !wrong.empty()) return wrong;
-  return check_accumulator_tiles(tiling, shape);
 }
 
 class ContractionPlanning {

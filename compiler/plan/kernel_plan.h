@@ -3,8 +3,8 @@
 //
 //   %d = convolution %x, %w {..., plan = "depthwise tile 7 along 1 unrolled taps_in_registers"} : ...
 //
-// What is written, by hand or in a schedule database, is a request: it may leave holes, which the cost
-// model fills for the instruction at hand. It is obeyed, or it is an error where the kernels of its
+// A plan that is written, by hand or in a schedule database, is a request: it may leave holes, which the
+// cost model fills for the instruction at hand. It is obeyed, or it is an error where the kernels of its
 // algorithm cannot compute it. Each plan lists its fields once, fields(): plans print, are read and are
 // compared by these lists, and `firn help plans` shows them.
 #pragma once

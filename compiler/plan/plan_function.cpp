@@ -21,8 +21,10 @@ namespace {
 using Fixed = FixedPlan::Algorithm;
 
 template <class Plan>
-Diagnostic refused(const Instruction& instruction, const Plan& plan, const std::string& why) {
-  return model_error(place_of(instruction) + ", '" + to_string(plan) + "', cannot be followed: " + why);
+Diagnostic refused(const Instruction& instruction, const Plan& plan, const std::string& why,
+                   const std::string& cpu = "") {
+  return model_error(place_of(instruction) + (cpu.empty() ? "" : " for " + cpu) + ", '" + to_string(plan) +
+                     "', cannot be followed: " + why);
 }
 
 // The part of a convolution's taps that reaches its image anywhere: a small one lies beside the outer taps.
@@ -129,13 +131,13 @@ private:
                 const ContractionContext& context) {
     auto request = parse_plan_request(place_of(instruction), written.text);
     if (!request) return model_error(request.error().message);
-    bool is_for_another = written.is_for_all() && options_.baseline;
-    const PlanOptions baseline{is_for_another ? *options_.baseline : options_.target, options_.goals};
-    ContractionContext own{is_for_another ? baseline : options_, context.model_weight_bytes, context.by_rows,
-                           context.packed_as, context.chain_tile};
+    const bool is_for_baseline = written.is_for_all() && options_.baseline;
+    const PlanOptions for_baseline{is_for_baseline ? *options_.baseline : options_.target, options_.goals};
+    ContractionContext own{is_for_baseline ? for_baseline : options_, context.model_weight_bytes,
+                           context.by_rows, context.packed_as, context.chain_tile};
     auto plan = complete(*request, instruction, own);
-    if (!plan) return refused(instruction, *request, plan.error().message);
-    if (is_for_another)
+    if (!plan) return refused(instruction, *request, plan.error().message, written.cpu);
+    if (is_for_baseline)
       plans_.set_for_baseline(instruction, std::move(*plan));
     else
       plans_.set(instruction, std::move(*plan));
@@ -320,9 +322,7 @@ private:
     return {};
   }
 
-  bool is_fixed(const Instruction& instruction) const {
-    return written_.count(&instruction) || from_database_.count(&instruction);
-  }
+  bool is_fixed(const Instruction& instruction) const { return plans_.is_written(instruction); }
 
   // The database's plan of an instruction that shows to be impossible beside those of others.
   void leave_aside(const Instruction& instruction, const char* why) {

@@ -2,6 +2,7 @@
 #include "compiler/plan/tile_loops.h"
 
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/tile_matrices.h"
 
 #include <algorithm>
 
@@ -102,6 +103,19 @@ void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const Ta
   tiling = fitting;
 }
 
+// Checks the tiles of the rows that whole tiles leave.
+std::string check_rest(const Tiling& tiling, const ContractionShape& shape) {
+  const TileShape& tile = tiling.tile;
+  if (tiling.rest_rows > tile.rows) return "whole tiles leave fewer rows than they have";
+  if (tiling.rest_splits.empty()) return "";
+  if (tiling.rest_splits.size() != static_cast<size_t>(tile.rows))
+    return "whole tiles leave 0 to " + std::to_string(tile.rows - 1) + " rows: rest_splits has " +
+           std::to_string(tile.rows) + " numbers";
+  if (shape.mac.kind == MacKind::TileMatrix || tile.column_streams > 1 || tile.k_interleave > 1)
+    return "partial sums of the rows that are left are of vectors, in one stream, k not interleaved";
+  return "";
+}
+
 } // namespace
 
 void share_out(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
@@ -151,6 +165,18 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   }
   int64_t tiles = (rows + tile.rows - 1) / tile.rows;
   tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
+}
+
+std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
+  if (tiling.tile.k_interleave > 1 && shape.max_k_interleave % tiling.tile.k_interleave != 0)
+    return "k can be interleaved by " + std::to_string(shape.max_k_interleave) + " at most here";
+  if (tiling.tile.panel > 0 && tiling.tile.panel % tiling.tile.vectors != 0)
+    return "a tile takes an even part of its panel";
+  if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
+    return "columns are outermost where batches or groups have their own";
+  if (std::string wrong = check_column_streams(tiling, shape); !wrong.empty()) return wrong;
+  if (std::string wrong = check_rest(tiling, shape); !wrong.empty()) return wrong;
+  return check_accumulator_tiles(tiling, shape);
 }
 
 std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {

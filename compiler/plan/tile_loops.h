@@ -16,7 +16,8 @@ void choose_blocks(Tiling& tiling, const DotGeometry& geometry, const TargetInfo
 void share_out(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
                bool may_cut_rows);
 
-// Why a plan cannot have such loops; empty: it can.
+// Why a plan cannot have such tiles and loops; empty: it can.
+std::string check_tiling(const Tiling& tiling, const ContractionShape& shape);
 std::string check_blocks(const Tiling& tiling, const DotGeometry& geometry);
 std::string check_split_m(const Tiling& tiling, const ContractionShape& shape, bool may_cut_rows);
 

@@ -39,6 +39,8 @@ Expected<WrittenPlans> read_written_plans(const Instruction& instruction, const 
     if (has_cpu(plans, plan.cpu)) return model_error(place + ": 'plan' has two plans for " + whose);
     plans.push_back(std::move(plan));
   }
+  if (plans.size() > 1 && has_cpu(plans, kForAll))
+    return model_error(place + ": 'plan' has a plan for all CPUs, and others beside it");
   return plans;
 }
 

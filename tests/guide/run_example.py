@@ -6,7 +6,8 @@
 
 The first writes the files of the example and runs its commands in the order of the page, with Firn from the installation
 PREFIX; a command has to succeed and to print what stands below it, where "..." stands for anything. An example without
-commands is a project that is built. It is skipped if one of the tools is missing. The second puts every fragment of the page into its frame, builds these programs and runs them.
+commands is a project that is built. It is skipped if one of the tools is missing; the folder of a tool that is given by its
+path comes first in PATH. The second puts every fragment of the page into its frame, builds these programs and runs them.
 """
 import os
 import re
@@ -24,7 +25,7 @@ def fail(block, text):
     sys.exit(f"{block.page}:{block.line}: {text}")
 
 
-def prepare(root, prefix, scratch):
+def prepare(root, prefix, scratch, tools):
     """An empty folder, and the environment of its commands."""
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
@@ -32,7 +33,9 @@ def prepare(root, prefix, scratch):
     os.makedirs(os.path.join(scratch, "third_party"))
     os.symlink(root, os.path.join(scratch, "third_party", "firn"))
     environment = dict(os.environ, CMAKE_GENERATOR="Ninja", CMAKE_PREFIX_PATH=prefix, FIRN_SOURCE=root, LC_ALL="C",
-                       MANPAGER="cat", PATH=os.path.join(prefix, "bin") + os.pathsep + os.environ["PATH"])
+                       MANPAGER="cat")
+    folders = [*(os.path.dirname(tool) for tool in tools if os.path.dirname(tool)), os.path.join(prefix, "bin")]
+    environment["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
     for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CLICOLOR_FORCE"):
         environment.pop(name, None)
     return environment
@@ -109,7 +112,7 @@ def main():
               if (block.kind == "fragment" if is_fragments else block.kind == "example" and block.name == name)]
     if not blocks:
         sys.exit(f"{page} holds no {'fragment' if is_fragments else 'example ' + name}")
-    environment = prepare(root, prefix, scratch)
+    environment = prepare(root, prefix, scratch, tools)
     (run_fragments if is_fragments else run_example)(blocks, scratch, environment)
 
 

@@ -1,4 +1,7 @@
 // Compilations in the process: where models come from, what is refused and how, and what is shared.
+#include "compiler/driver/executable_archive.h"
+#include "compiler/support/cache_folder.h"
+#include "compiler/support/temporary_folder.h"
 #include "tests/jit/sample_models.h"
 
 #include <catch2/catch.hpp>
@@ -8,7 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -135,8 +138,73 @@ TEST_CASE("equal requests share one model") {
   for (const jit::Model& model : models) CHECK(run_once(model) == run_once(models[0]));
 }
 
+TEST_CASE("a model that was kept is not compiled again") {
+  TemporaryFolder scratch = std::move(*TemporaryFolder::make());
+  const std::string folder = scratch.path() + "/cache", path = scratch.path() + "/net.onnx";
+  auto write_model = [&](const std::string& model) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << content(model_path(model));
+  };
+  write_model("digits");
+  int compilations = 0;
+  auto compile = [&](const jit::ModelOptions& given = {}) {
+    jit::Compiler compiler(jit::Options().cache(folder)); // knows no model of the others
+    jit::ModelOptions options = given;
+    options.progress(
+        [](void* context, const char* phase) {
+          *static_cast<int*>(context) += phase == std::string("import") ? 1 : 0;
+        },
+        &compilations);
+    return compiled(compiler, path, options);
+  };
+  const std::vector<float> expected = run_once(compile());
+  CHECK(compilations == 1);
+  jit::Model kept = compile();
+  CHECK(compilations == 1);
+  CHECK(run_once(kept) == expected);
+  CHECK(kept.inputs()[0].name == std::string("image"));
+  CHECK(has(kept.manifest(), "digits") == has(compile().manifest(), "digits"));
+  CHECK(run_once(compile(jit::ModelOptions().strict_math())).size() == 10);
+  CHECK(compilations == 2); // other options, another model
+
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    std::string bytes = content(file.path());
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << bytes;
+  }
+  CHECK(run_once(compile()) == expected);
+  CHECK(compilations == 3); // a damaged file is made again
+  CHECK(run_once(compile()) == expected);
+  CHECK(compilations == 3);
+
+  // An archive that is whole, but whose object has no such function, is of no use either.
+  auto cache = CacheFolder::open(folder);
+  REQUIRE(cache);
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    const std::string key = file.path().filename();
+    auto kept = cache->find(key);
+    if (!kept) continue; // still damaged
+    auto archive = driver::read_archive(kept->bytes());
+    REQUIRE(archive);
+    archive->run_symbol += "_none";
+    std::string storage;
+    cache->keep(key, driver::pieces_of(*archive, storage));
+  }
+  CHECK(run_once(compile()) == expected);
+  CHECK(compilations == 4);
+
+  write_model("denoiser");
+  CHECK(compile().inputs().size() > 1);
+  CHECK(compilations == 5); // another file of that name
+  std::filesystem::permissions(folder, std::filesystem::perms::all);
+  jit::Model warned = compile();
+  CHECK(compilations == 6);
+  REQUIRE(warned.diagnostics().size() == 1);
+  CHECK(warned.diagnostics()[0].kind == FIRN_JIT_OK);
+  CHECK(has(warned.diagnostics()[0].message, "chmod"));
+}
+
 TEST_CASE("threads compile, run and drop models", "[.stress]") {
-  jit::Compiler compiler(jit::Options().threads(1));
+  jit::Compiler compiler;
   int64_t early = 0;
   std::atomic<int> failures{0};
   constexpr int kThreads = 8, kModels = 2000;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 using namespace firn;
 using namespace firn::test;
@@ -61,6 +62,44 @@ TEST_CASE("dims that vary are set within their bounds") {
   CHECK_FALSE(net.set_dim("batch", 0));
   CHECK_FALSE(net.set_dim("length", 1));
   CHECK(net.input<uint8_t>("text").dims() == std::vector<int64_t>{3, 128});
+}
+
+TEST_CASE("dims do not outgrow memory that is bound") {
+  jit::Compiler compiler;
+  jit::Instance net(compiled(compiler, model_path("text_encoder"), jit::ModelOptions().dim("batch", 1, 4)));
+  std::vector<float> embedding(2 * 256);
+  CHECK(net.set_dim("batch", 2));
+  CHECK(net.bind_output(0, embedding.data(), embedding.size() * sizeof(float)));
+  CHECK_FALSE(net.set_dim("batch", 3));
+  CHECK(net.set_dim("batch", 1));
+  CHECK(net.run());
+  CHECK(net.bind_output(0, nullptr, 0)); // in the arena again
+  CHECK(net.set_dim("batch", 3));
+  CHECK_FALSE(net.bind_output(0, embedding.data(), embedding.size() * sizeof(float)));
+}
+
+TEST_CASE("what a run counts is nothing before the first run") {
+  const std::string text = R"(
+module @m {
+  symbol c in [0, 6]
+  func @main(%x: f32[6]) -> (i64[1,<=c]) {
+    %z = constant [0.0] : f32[]
+    %b = broadcast_in_dim %z {dims = []} : f32[6]
+    %p = compare %x, %b {direction = gt} : bool[6]
+    %f:2 = non_zero %p : (i64[1,<=c], i64[])
+    return %f#0
+  }
+}
+)";
+  jit::Compiler compiler;
+  jit::Model model = compiler.compile("count.hlo", text.data(), text.size());
+  if (!model) FAIL(model.message());
+  std::vector<std::byte> dirty(model.arena_bytes() + 64, std::byte{0x5a});
+  void* arena = dirty.data();
+  size_t space = dirty.size();
+  REQUIRE(std::align(model.arena_alignment(), model.arena_bytes(), arena, space));
+  jit::Instance net(model, arena, model.arena_bytes());
+  CHECK(net.output<int64_t>(size_t{0}).size() == 0);
 }
 
 TEST_CASE("states go on from run to run until they are reset") {

@@ -99,10 +99,11 @@ TEST_CASE("the kernels of a CPU are those of its plan", "[lower][plan]") {
 }
 
 TEST_CASE("a plan that a CPU cannot follow is refused by its name", "[lower][plan]") {
-  CHECK(has(error_of("x86-64-v3: planar"), "the plan of %y, 'planar', cannot"));
+  CHECK(has(error_of("x86-64-v3: planar"), "the plan of %y for x86-64-v3, 'planar', cannot"));
   CHECK(has(error_of("direct tile 4x1; direct tile 4x1"), "'plan' has two plans for the first CPU"));
   CHECK(has(error_of("x86-64-v3: direct; x86-64-v3: direct"), "two plans for 'x86-64-v3'"));
   CHECK(has(error_of(": direct"), "names no CPU"));
+  CHECK(has(error_of("all: direct; x86-64-v3: direct"), "for all CPUs, and others"));
   CHECK(has(error_of("x86-64-v2: blocked"), "'blocked' names no algorithm"));
 }
 
@@ -137,6 +138,13 @@ TEST_CASE("plans of all CPUs are read back from the text", "[lower][plan]") {
       INFO(kCpus[cpu]);
       CHECK(again.of(opcode, cpu) == chosen.of(opcode, cpu));
     }
+
+  // A text that nobody reads, because the member of a fusion has no kernel, hinders nothing.
+  std::string odd = network("");
+  odd.replace(odd.find("%a = negate %p"), 14, "%a = negate %p {plan = \"x; x\"}");
+  Planned unread = plan(odd);
+  CHECK(unread.error.empty());
+  CHECK(plan_kernels(*unread.module, options));
 
   // A person's plan for one CPU stays, and the others' are added.
   Planned by_hand = plan(network("x86-64-v3: direct tile 3x1"));

@@ -76,7 +76,7 @@ BENCH = {
     "--loader": [("zz", "none of in-process, system")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
     "--at": [("n", "wants NAME=VALUE"), ("n=x", "wants NAME=VALUE"), ("n=1", "no dim 'n' varies")],
-    "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--simulate": [(None, "wants --threads")],
+    "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--start": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {
     "--engine": [("zz", "none of object, eval")],

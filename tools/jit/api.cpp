@@ -6,7 +6,9 @@
 #include "tools/jit/compiler.h"
 
 #include <algorithm>
+#include <functional>
 #include <new>
+#include <numeric>
 
 using namespace firn;
 
@@ -36,6 +38,7 @@ struct firn_jit_instance {
   driver::HeapMemory memory;
   std::unique_ptr<driver::Instance> instance;
   std::map<std::string, int64_t> dims;
+  std::map<const artifact::TensorDescription*, size_t> bound; // bytes of memory that the caller has bound
   std::unique_ptr<ThreadPool> pool;
   firn_executor executor = {};
   std::vector<std::vector<int64_t>> shown[3]; // dims of tensors as they were last asked for
@@ -108,6 +111,13 @@ firn_status refuse_unbound(const firn_rt2_call* /*call*/) {
   return FIRN_STATUS_NOT_BOUND;
 }
 
+// Whether tensors of these dims fit the memory that the caller has bound.
+bool fits_bound_memory(const firn_jit_instance& instance, const driver::ActualDims& dims) {
+  return std::all_of(instance.bound.begin(), instance.bound.end(), [&](const auto& bound) {
+    return driver::actual_bytes(*bound.first, dims) <= bound.second;
+  });
+}
+
 bool is_aligned(const void* memory, int64_t alignment) {
   return reinterpret_cast<uintptr_t>(memory) % static_cast<uintptr_t>(alignment) == 0;
 }
@@ -137,7 +147,7 @@ void firn_jit_messages_free(firn_jit_messages* messages) noexcept {
 firn_jit_compiler* firn_jit_compiler_create(const firn_jit_compiler_options* options) noexcept {
   return shielded<firn_jit_compiler*>(nullptr, [&] {
     std::string folder = options && options->folder ? options->folder : "";
-    return new firn_jit_compiler{{options ? options->threads : 0, std::move(folder)}};
+    return new firn_jit_compiler{library::Compiler(std::move(folder))};
   });
 }
 void firn_jit_compiler_free(firn_jit_compiler* compiler) noexcept {
@@ -253,8 +263,8 @@ int32_t firn_jit_instance_tensor(firn_jit_instance* instance, int32_t kind, size
     const driver::Instance::Slot& slot = (*slots)[index];
     std::vector<int64_t>& dims = instance->shown[kind][index];
     dims = instance->instance->dims_of(*slot.tensor);
-    size_t elements = 1;
-    for (int64_t dim : dims) elements *= static_cast<size_t>(dim);
+    const size_t elements = static_cast<size_t>(
+        std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>()));
     *tensor = {slot.tensor->name.c_str(),
                driver::onnx_number(slot.tensor->dtype),
                static_cast<int32_t>(dims.size()),
@@ -272,15 +282,18 @@ firn_status firn_jit_instance_bind(firn_jit_instance* instance, int32_t kind, si
   const artifact::TensorDescription& tensor = *(*slots)[index].tensor;
   int64_t element = std::clamp<int64_t>(bit_width(tensor.dtype) / 8, 1, 8);
   if (data && !is_aligned(data, element)) return FIRN_STATUS_ARENA_MISALIGNED;
-  firn_jit_tensor now;
-  if (data && (!firn_jit_instance_tensor(instance, kind, index, &now) || bytes < now.bytes))
-    return FIRN_STATUS_OUT_OF_RANGE;
-  auto* memory = static_cast<std::byte*>(data);
-  if (kind == FIRN_JIT_INPUT)
-    instance->instance->bind_input(index, memory);
-  else
-    instance->instance->bind_output(index, memory);
-  return FIRN_STATUS_OK;
+  return shielded<firn_status>(FIRN_STATUS_NO_MEMORY, [&]() -> firn_status {
+    if (data && bytes < driver::actual_bytes(tensor, instance->instance->dims()))
+      return FIRN_STATUS_OUT_OF_RANGE;
+    instance->bound.erase(&tensor);
+    if (data) instance->bound[&tensor] = bytes;
+    auto* memory = static_cast<std::byte*>(data);
+    if (kind == FIRN_JIT_INPUT)
+      instance->instance->bind_input(index, memory);
+    else
+      instance->instance->bind_output(index, memory);
+    return FIRN_STATUS_OK;
+  });
 }
 
 firn_status firn_jit_instance_set_dim(firn_jit_instance* instance, const char* name, int64_t value) noexcept {
@@ -288,7 +301,7 @@ firn_status firn_jit_instance_set_dim(firn_jit_instance* instance, const char* n
     std::map<std::string, int64_t> values = instance->dims;
     values[name] = value;
     auto dims = driver::dims_at(instance->model->description(), values);
-    if (!dims) return FIRN_STATUS_OUT_OF_RANGE | 1 << 8;
+    if (!dims || !fits_bound_memory(*instance, *dims)) return FIRN_STATUS_OUT_OF_RANGE | 1 << 8;
     instance->dims = std::move(values);
     instance->instance->set_dims(std::move(*dims));
     return FIRN_STATUS_OK;

@@ -30,24 +30,28 @@ struct Outcome {
 
 class Compiler {
 public:
-  Compiler(size_t threads, std::string folder) : threads_(threads), folder_(std::move(folder)) {}
+  // `folder` keeps models from program to program; empty: nothing does.
+  explicit Compiler(std::string folder) : folder_(std::move(folder)) {}
 
   // Any number of threads may call it at the same time. A request that equals one in flight waits for that
   // one's outcome, and one whose model still lives gets that model.
   Outcome compile(const Request& request);
 
 private:
-  Outcome compile_anew(const Request& request) const;
-  Outcome compile_shielded(const Request& request) const; // whatever happens
-  const size_t threads_;
+  // The living model of the key; null: `other` is the compilation that is under way, or else it is `own` now.
+  std::shared_ptr<const Model> find_living(const std::string& key, std::promise<Outcome>& own,
+                                           std::shared_future<Outcome>& other);
+  // Compiles for all that wait for `own`.
+  Outcome compile_for_all(const Request& request, const std::string& content, const std::string& key,
+                          std::promise<Outcome>& own);
+  // `content`: the part of the key that the code depends on; empty: nothing tells whether it is the same.
+  Outcome compile_anew(const Request& request, const std::string& content) const;
+  Expected<const CacheFolder*> cache_for(const Request& request, std::optional<CacheFolder>& folder) const;
+  Outcome compile_shielded(const Request& request, const std::string& content) const; // whatever happens
   const std::string folder_;
   std::mutex mutex_;
   std::map<std::string, std::shared_future<Outcome>> in_flight_; // by key
   std::map<std::string, std::weak_ptr<const Model>> models_;
 };
-
-// The key by which requests are equal: the identity of the model's file or its content, the words and the
-// addresses of symbols. Nothing if the file cannot be found.
-std::optional<std::string> key_of(const Request& request);
 
 } // namespace firn::library

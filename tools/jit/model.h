@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/driver/loaded_executable.h"
+#include "compiler/support/cache_folder.h"
 #include "include/firn/jit.h"
 
 #include <memory>
@@ -12,14 +13,20 @@ namespace firn::library {
 
 class Model {
 public:
-  // Loads the code of a compilation, which may go afterwards.
-  static Expected<std::shared_ptr<const Model>> load(driver::Compilation& compilation);
+  // Loads the code of a compilation, which may go afterwards, and keeps it in the folder, if there is one.
+  static Expected<std::shared_ptr<const Model>> load(driver::Compilation& compilation,
+                                                     const CacheFolder* cache, const std::string& key);
+  // The model that was kept; null: there is none, or files that it was made from have changed since.
+  static std::shared_ptr<const Model> find(const CacheFolder& cache, const std::string& key,
+                                           const std::map<std::string, void*>& symbols);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
   const driver::LoadedExecutable& executable() const { return *executable_; }
   const artifact::ModelDescription& description() const { return executable_->description(); }
-  const std::string& manifest() const { return manifest_; }
+  const std::string& manifest() const { return executable_->manifest(); }
+  // Whether files beside the model's own that it was made from are as they were.
+  bool is_current() const;
 
   // Inputs, outputs or states, by FIRN_JIT_INPUT and its kin; null for other numbers.
   const std::vector<artifact::TensorDescription>* tensors(int32_t kind) const;
@@ -28,10 +35,12 @@ public:
 
 private:
   Model() = default;
-  driver::HeapMemory memory_; // holds the weights
+  void note_bounds();
+  driver::HeapMemory memory_;               // holds the weights
+  std::shared_ptr<const CachedBytes> kept_; // or this does
   std::unique_ptr<driver::LoadedExecutable> executable_;
-  std::string manifest_;
-  std::vector<std::vector<int64_t>> bounds_[3]; // by kind and tensor
+  std::vector<std::pair<std::string, std::string>> files_; // ExecutableArchive::files
+  std::vector<std::vector<int64_t>> bounds_[3];            // by kind and tensor
 };
 
 } // namespace firn::library
