@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/graph/function_type.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/passes/pass.h"
 #include "compiler/support/text_scanner.h"
 
 #include <algorithm>
@@ -91,11 +92,13 @@ void name_inputs(Function& main) {
     main.parameter_names.push_back(parameter->name());
 }
 
-// A file's name tells whether it holds a graph in text form; without a file the first word tells as well.
-bool is_graph_text(const CompileOptions& options, const MappedFile& file) {
-  if (options.model.ends_with(".hlo")) return true;
-  bool has_file = !options.model_bytes && options.model != kStandardInput;
-  return !has_file && TextScanner(options.model, text_of(file)).next_is("module");
+// The inputs of a graph in text form, as facts of a model.
+void add_input_facts(const Function& entry, onnx::ModelFacts& facts) {
+  auto type = function_type(entry);
+  std::vector<std::string> names = find_primal(entry)->parameter_names, in_text = parameter_names(entry);
+  for (size_t i = names.size(); i < in_text.size(); ++i) names.push_back(in_text[i]);
+  for (size_t i = 0; type && i < names.size(); ++i)
+    facts.inputs.push_back({names[i], type->parameters[i].to_string()});
 }
 
 Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions& options,
@@ -118,6 +121,7 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   if (options.weights == Weights::Init)
     for (const auto& function : imported->module->functions()) make_refittable(function->body());
   onnx::ModelFacts& facts = imported->facts;
+  add_input_facts(imported->module->main(), facts);
   facts.graph_name = imported->module->name();
   facts.sha256 = std::move(graph->sha256);
   if (!options.weights_in.empty()) facts.external_files = {options.weights_in};
@@ -133,6 +137,21 @@ Expected<onnx::ModelFile> open_model(const CompileOptions& options) {
   // Constants of the module stay where the model has them, and the module outlives the call.
   std::string copy(reinterpret_cast<const char*>(options.model_bytes->data()), options.model_bytes->size());
   return onnx::ModelFile{MappedFile::from_bytes(options.model, std::move(copy)), options.model_folder};
+}
+
+bool is_graph_text(const CompileOptions& options, const MappedFile& file) {
+  if (options.model.ends_with(".hlo")) return true;
+  bool has_file = !options.model_bytes && options.model != kStandardInput;
+  return !has_file && TextScanner(options.model, text_of(file)).next_is("module");
+}
+
+Expected<onnx::ModelFacts> inspect_model(const CompileOptions& options) {
+  auto model = open_model(options);
+  if (!model) return model.error();
+  if (!is_graph_text(options, *model->file)) return onnx::inspect_onnx(*model);
+  auto imported = import_text(options, *model->file);
+  if (!imported) return imported.error();
+  return (*imported)->facts;
 }
 
 std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
@@ -153,6 +172,17 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
   onnx::ImportOptions import = options.import;
   import.refittable_constants = options.weights == Weights::Init;
   return onnx::import_onnx(*model, import, diagnostics);
+}
+
+std::unique_ptr<onnx::ImportedModel> import_to_evaluate(const CompileOptions& options,
+                                                        DiagnosticList& diagnostics) {
+  CompileOptions graph = options;
+  graph.emit = Emit::Graph; // dims may vary
+  auto imported = import_model(graph, diagnostics);
+  if (!imported) return nullptr;
+  PipelineRun run;
+  Result derived = run_passes(*imported->module, "differentiate", run);
+  return derived ? std::move(imported) : (diagnostics.add(derived.error()), nullptr);
 }
 
 } // namespace firn::driver

@@ -111,13 +111,20 @@ Expected<FunctionType> function_type(const Function& function) {
   return type;
 }
 
+std::string seed_name(const std::vector<std::string>& names) {
+  std::string name = "seed";
+  for (int number = 2; std::find(names.begin(), names.end(), name) != names.end(); ++number)
+    name = "seed_" + std::to_string(number);
+  return name;
+}
+
 std::vector<std::string> parameter_names(const Function& function) {
   std::vector<std::string> names;
   const Function* primal = find_primal(function);
   if (!primal) return names;
   for (const Instruction* parameter : primal->body().parameters()) names.push_back(parameter->name());
   for (const Function* at = &function; at != primal; at = function.module()->find(at->gradient->callee))
-    if (at->gradient->seedable) names.push_back("seed");
+    if (at->gradient->seedable) names.push_back(seed_name(names));
   return names;
 }
 

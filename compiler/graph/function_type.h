@@ -16,7 +16,9 @@ bool is_differentiable(const Type& type);
 const Function* find_primal(const Function& function);
 // The type of a function, or what is wrong with the gradients that it is declared by.
 Expected<FunctionType> function_type(const Function& function);
-// The names of a function's parameters in its text; those of seeds are "seed".
+// The name of a seed behind parameters of some names: "seed", or "seed_2" and so on if that is taken.
+std::string seed_name(const std::vector<std::string>& names);
+// The names of a function's parameters in its text, with those of seeds.
 std::vector<std::string> parameter_names(const Function& function);
 // The number of the parameter of a function of the module that `name` names or else counts.
 Expected<int> find_parameter(const Module& module, const std::string& function, const std::string& name);

@@ -19,7 +19,9 @@ void add_gradcheck_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<Command>();
   CLI::App* verb =
       app.add_subcommand("gradcheck", "Check the gradients of a model against finite differences");
-  verb->add_option("model", command->flags.options.model, "the ONNX model; -: standard input")->required();
+  verb->add_option("model", command->flags.options.model,
+                   "the ONNX model, or a graph in text form (.hlo); -: standard input")
+      ->required();
   verb->add_option("--wrt", command->options.wrt,
                    "inputs and initializers to differentiate by; default: all that are floats");
   verb->add_option("--samples", command->options.samples,
@@ -27,6 +29,7 @@ void add_gradcheck_command(CLI::App& app, Action& action) {
       ->check(whole_between(0, 1'000'000));
   verb->add_option("--seed", command->options.seed, "seed of the inputs, directions and cotangents");
   command->flags.add_model_to(*verb);
+  command->flags.add_text_to(*verb);
   verb->footer("Everything is evaluated in f64; nothing is compiled. Dims without a number are drawn.\n"
                "Example:\n  firn gradcheck net.onnx --wrt fc.weight fc.bias");
   verb->callback([command, &action] {

@@ -219,6 +219,14 @@ void CompileFlags::add_model_to(CLI::App& verb) {
                   "passes to run instead of the default ones, comma-separated; none: none");
 }
 
+void CompileFlags::add_text_to(CLI::App& verb) {
+  verb.add_option("--weights-in", options.weights_in,
+                  "side file with the large constants of a graph in text form");
+  verb.add_option("--entry", options.entry,
+                  "the function of a graph in text form that is the model, such as a declared gradient; "
+                  "default: @main, and for compile all that are not called");
+}
+
 Result CompileFlags::finish() {
   using firn::OptLevel;
   using firn::Precision, driver::Weights, firn::Math, firn::WeightType;

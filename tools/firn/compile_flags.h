@@ -23,6 +23,8 @@ struct CompileFlags {
   void add_to(CLI::App& verb);
   // Adds the part of these that says what the model is and which passes it takes, for verbs without code.
   void add_model_to(CLI::App& verb);
+  // Adds what goes with graphs in text form.
+  void add_text_to(CLI::App& verb);
   // Adds the options of verbs that run code; called after add_to().
   void add_variant_to(CLI::App& verb);
   // Fills `options`; an unusable word is a usage error.

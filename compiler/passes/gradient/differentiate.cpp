@@ -12,7 +12,8 @@
 // as they are read. A gradient of a gradient is the same sweep over what the first one has written.
 //
 // - Requires: nothing. Refuses the module if what has no derivative lies between a parameter and the result.
-// - Establishes: no function is declared to be a gradient; derived functions have no calls.
+// - Establishes: no function is declared to be a gradient; derived functions, and functions that call
+//   gradients, have no calls. If one function alone is compiled, what it called has no body left.
 // - Breaks: nothing.
 #include "compiler/graph/function_type.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
@@ -66,7 +67,9 @@ private:
       arguments.push_back(body.add_parameter(parameter->type(), parameter->name())->result());
     if (declared.seedable) {
       Value from = callee.body().results()[static_cast<size_t>(declared.from)];
-      body.add_parameter(from.type(), "seed");
+      std::vector<std::string> names;
+      for (const Instruction* parameter : body.parameters()) names.push_back(parameter->name());
+      body.add_parameter(from.type(), seed_name(names));
     }
     if (callee.adjoint_rule.empty()) return body.inline_region(callee.body(), arguments);
     std::vector<Type> types;
@@ -107,7 +110,8 @@ private:
     function.parameter_names = callee.parameter_names;
     for (size_t i = function.parameter_names.size(); i < function.body().parameters().size(); ++i) {
       bool is_seed = declared.seedable && i + 1 == function.body().parameters().size();
-      function.parameter_names.push_back(is_seed ? "seed" : function.body().parameters()[i]->name());
+      function.parameter_names.push_back(is_seed ? seed_name(function.parameter_names)
+                                                 : function.body().parameters()[i]->name());
     }
     for (int number : declared.wrt)
       function.result_names.push_back("d_" + function.parameter_names[static_cast<size_t>(number)]);
@@ -124,19 +128,59 @@ private:
   std::set<const Function*> open_;  // gradients that have been begun
 };
 
+using Names = std::set<std::string>;
+
+bool calls_one_of(const Region& region, const Names& names) {
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::Call) && names.count(instruction->attributes().text("callee"))) return true;
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (calls_one_of(instruction->region(i), names)) return true;
+  }
+  return false;
+}
+
+// Puts the bodies of gradients in the place of their calls, which kernels do not have. True if it was done.
+std::optional<Diagnostic> inline_gradients(Module& module, const Names& gradients, bool& done) {
+  for (const auto& function : module.functions()) {
+    if (!calls_one_of(function->body(), gradients)) continue;
+    done = true;
+    if (auto refused = gradient::inline_calls(function->body())) return refused;
+  }
+  return std::nullopt;
+}
+
+// Empties the functions other than the one that is compiled, unless adjoint rules tie their types.
+void drop_bodies(Module& module) {
+  for (const auto& function : module.functions())
+    if (!function->adjoint_rule.empty()) return;
+  for (const auto& function : module.functions()) {
+    if (function.get() == &module.main()) continue;
+    Region& body = function->body();
+    body.set_results({});
+    std::vector<Instruction*> all = body.snapshot();
+    for (size_t i = all.size(); i-- > 0;)
+      if (!all[i]->is(Opcode::Parameter)) body.erase(all[i]);
+    function->result_names.clear();
+  }
+}
+
 } // namespace
 
 bool differentiate(Module& module, const PassOptions& options) {
-  bool changed = false;
+  bool changed = false, is_inlined = false;
   Differentiation differentiation(module);
+  Names gradients;
   for (const auto& function : module.functions()) {
     if (!function->gradient || !options.take_rewrite()) continue;
     changed = true;
+    gradients.insert(function->name());
     if (auto refused = differentiation.derive(*function)) {
       options.refuse(*refused);
       return changed;
     }
   }
+  if (auto refused = inline_gradients(module, gradients, is_inlined)) options.refuse(*refused);
+  if (is_inlined && !module.entry.empty()) drop_bodies(module);
   return changed;
 }
 
