@@ -78,6 +78,19 @@ TEST_CASE("products are exact where factors are 0") {
   CHECK(gradients(scan, "2, 0, 5", 3) == Values{1, 12, 0});
 }
 
+TEST_CASE("products of updates are exact where some are 0") {
+  auto module = differentiated(R"(module @m {
+    func @f(%x: f64[3], %u: f64[5]) -> (f64[3]) {
+      %i = constant [0, 0, 1, 1, 2] : i64[5]
+      %r = scatter_elements %x, %i, %u {axis = 0, reduction = multiply} : f64[3]
+      return %r
+    }
+    func @g = gradient @f wrt x, u })");
+  auto results = run(*module, "g", {"2, 3, 0", "0, 5, 0, 0, 7"});
+  CHECK(elements(*results[0]) == Values{0, 0, 7});
+  CHECK(elements(*results[1]) == Values{10, 0, 0, 0, 0});
+}
+
 TEST_CASE("equal largest elements share, or the first one of a window has all") {
   std::string largest =
       "%i = constant [-inf] : f64[] %p = reduce %x, %i {dims = [0]} region(%a: f64[], %b: "

@@ -12,7 +12,8 @@ struct CampaignOptions {
   int jobs = 1;
   int seconds = 120;        // computing time that one graph may take
   bool shrink = true;       // shrink failing graphs after the last seed
-  bool limits = false;      // print why graphs with varying dims are refused
+  bool limits = false;      // print why graphs are refused that may be
+  bool gradients = false;   // derive the graphs, and compile none
   std::string write_folder; // failing graphs, shrunk, go to FOLDER/seed_N; "": they are not written
 };
 

@@ -87,12 +87,29 @@ void derive_extremum(VectorJacobian& v, const Places& at) {
   if (v.wants(2)) v.give(2, v.b.binary(Opcode::Multiply, at.gathered(share), written));
 }
 
+// An update's derivative is the product of all else that meets at its place: by a division, but where zeros
+// meet. One of them alone gets what is left of the product; with two of them all get 0.
+void derive_product(VectorJacobian& v, const Places& at) {
+  GraphBuilder& b = v.b;
+  Value one = b.splat_like(v.x(), 1), updates = v.x(2), zero = b.splat_like(updates, 0);
+  if (v.wants(0)) v.give(0, b.binary(Opcode::Multiply, v.dy(), at.scattered(one, updates, "multiply")));
+  if (!v.wants(2)) return;
+  Value is_zero = b.compare("eq", updates, zero);
+  Value factors = b.select(is_zero, b.splat_like(updates, 1), updates);
+  Value product = at.gathered(b.binary(Opcode::Multiply, b.binary(Opcode::Multiply, v.dy(), v.x()),
+                                       at.scattered(one, factors, "multiply")));
+  Value zeros = at.gathered(at.scattered(b.splat_like(v.x(), 0), b.convert(is_zero, updates.dtype()), "add"));
+  Value others = b.binary(Opcode::Subtract, zeros, b.convert(is_zero, updates.dtype()));
+  Value rest = b.binary(Opcode::Divide, product, factors);
+  v.give(2, b.select(b.compare("eq", others, zero), rest, zero));
+}
+
 void derive_scatter(VectorJacobian& v) {
   Places at{v.b, v.primal};
   std::string reduction = v.attributes().word("reduction", "none");
   if (reduction == "none") return derive_overwriting(v, at);
   if (reduction == "maximum" || reduction == "minimum") return derive_extremum(v, at);
-  if (reduction == "multiply") return v.refuse("it multiplies what meets at one place");
+  if (reduction == "multiply") return derive_product(v, at);
   v.give(0, v.dy());
   if (v.wants(2)) v.give(2, at.gathered(v.dy()));
 }

@@ -52,9 +52,9 @@ void derive_concatenate(VectorJacobian& v) {
   auto dim = static_cast<int>(v.attributes().integer("dim"));
   IntExpr start = 0;
   for (int i = 0; i < v.primal.num_operands(); ++i) {
-    const IntExpr& size = v.x(i).type().dims[static_cast<size_t>(dim)].extent;
+    const Dim& size = v.x(i).type().dims[static_cast<size_t>(dim)];
     if (v.wants(i)) v.give(i, part(v.b, v.dy(), dim, start, size));
-    start = start + size;
+    start = start + size.extent;
   }
 }
 

@@ -7,13 +7,18 @@
 #include "compiler/graph/function_type.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
 
+#include <cmath>
+
 namespace firn::gradient {
 namespace {
 
-std::optional<int64_t> integer_constant(Value value) {
-  if (!value.def->is(Opcode::Constant) || value.dtype() != DType::I64 || value.rank() != 0)
+// Some loops count in floats.
+std::optional<double> scalar_constant(Value value) {
+  if (!value.def->is(Opcode::Constant) || value.rank() != 0 || value.dtype() == DType::String)
     return std::nullopt;
-  return value.def->literal()->get_int(0);
+  double number = value.def->literal()->get_double(0);
+  constexpr double kMaxSteps = 0x1p40;
+  return std::fabs(number) <= kMaxSteps ? std::optional(number) : std::nullopt;
 }
 
 // The number of steps: at most `extent`, which is the value `limit`; exactly that if nothing else ends the
@@ -30,8 +35,8 @@ bool counts_steps(const Instruction& loop, Value parameter) {
   for (int i = 0; i < loop.num_operands(); ++i) {
     if (test.parameter(i) != parameter) continue;
     const Instruction& next = *body.results()[static_cast<size_t>(i)].def;
-    return integer_constant(loop.operand(i)) == 0 && next.is(Opcode::Add) &&
-           next.operand(0) == body.parameter(i) && integer_constant(next.operand(1)) == 1;
+    return scalar_constant(loop.operand(i)) == 0 && next.is(Opcode::Add) &&
+           next.operand(0) == body.parameter(i) && scalar_constant(next.operand(1)) == 1;
   }
   return false;
 }
@@ -48,7 +53,8 @@ std::optional<Steps> bound_of(const Instruction& loop, Value condition) {
   if (!def.is(Opcode::Compare) || def.word("direction") != "lt" || !counts_steps(loop, def.operand(0)))
     return std::nullopt;
   Value limit = def.operand(1);
-  if (auto constant = integer_constant(limit)) return Steps{std::max<int64_t>(*constant, 0), {}, true};
+  if (auto constant = scalar_constant(limit))
+    return Steps{static_cast<int64_t>(std::ceil(std::max(*constant, 0.0))), {}, true};
   if (!limit.def->is(Opcode::DimSize) || limit.def->parent() == &loop.region(0)) return std::nullopt;
   auto dim = static_cast<size_t>(limit.def->attributes().integer("dim"));
   return Steps{limit.def->operand(0).type().dims[dim].extent, limit, true};

@@ -77,9 +77,37 @@ std::optional<std::string> pair_selection(const Instruction& window) {
   return is_first ? std::optional(compare->word("direction")) : std::nullopt;
 }
 
+// The direction by which a window over values and their positions keeps the better value, and the one of the
+// lower position among equal ones. Nothing for other windows.
+std::optional<std::string> selection_with_position(const Instruction& window) {
+  const Region& region = window.region();
+  if (window.num_operands() != 4 || !is_integer(window.operand(1).dtype())) return std::nullopt;
+  Value value = region.parameter(0), other = region.parameter(2);
+  const Instruction& select = *region.results()[0].def;
+  bool takes_one = select.is(Opcode::Select) && select.operand(1) == other && select.operand(2) == value &&
+                   select.operand(0).def->is(Opcode::Or);
+  if (!takes_one) return std::nullopt;
+  const Instruction& either = *select.operand(0).def;
+  auto compares = [&](Value condition, std::string_view direction, int lhs) {
+    const Instruction& def = *condition.def;
+    return def.is(Opcode::Compare) && def.word("direction") == direction &&
+           def.operand(0) == region.parameter(lhs) && def.operand(1) == region.parameter(lhs - 2);
+  };
+  const Instruction& earlier = *either.operand(1).def;
+  bool is_first = earlier.is(Opcode::And) && compares(earlier.operand(0), "eq", 2) &&
+                  compares(earlier.operand(1), "lt", 3);
+  if (!is_first) return std::nullopt;
+  if (compares(either.operand(0), "gt", 2)) return "ge";
+  return compares(either.operand(0), "lt", 2) ? std::optional<std::string>("le") : std::nullopt;
+}
+
 } // namespace
 
 void derive_reduce_window(VectorJacobian& v) {
+  if (auto direction = selection_with_position(v.primal)) {
+    if (v.dy()) v.give(0, scatter_selected(v.b, v.x(), v.dy(), v.attributes().window(), direction->c_str()));
+    return;
+  }
   if (auto direction = pair_selection(v.primal)) {
     for (int i = 0; i < 2; ++i)
       if (v.dy(i) && v.wants(i))

@@ -14,6 +14,13 @@ void VectorJacobian::refuse(const std::string& reason) {
   refuse(unsupported_error((place.empty() ? op : place + " (" + op + ")") + ": no gradient: " + reason));
 }
 
+Value with_dims(GraphBuilder& b, Value value, const std::vector<Dim>& dims) {
+  if (value.type().dims == dims) return value;
+  std::vector<Dim> starts(dims.size(), Dim(0));
+  return b.op(Opcode::SymbolicSlice, {value},
+              {{"starts", Type::tensor(DType::I64, starts)}, {"sizes", Type::tensor(DType::I64, dims)}});
+}
+
 bool is_empty(const Type& type) {
   return std::any_of(type.dims.begin(), type.dims.end(),
                      [](const Dim& dim) { return dim.is_static() && dim.value() == 0; });
@@ -43,14 +50,14 @@ Value sum_to(GraphBuilder& b, Value value, const std::vector<Dim>& dims) {
   return b.reshape(b.reduce(Opcode::Add, value, repeated, /*keep_dims=*/false), dims);
 }
 
-Value part(GraphBuilder& b, Value x, int dim, const IntExpr& start, const IntExpr& size) {
+Value part(GraphBuilder& b, Value x, int dim, const IntExpr& start, const Dim& size) {
   const Dim& extent = x.type().dims[static_cast<size_t>(dim)];
-  if (start == IntExpr(0) && size == extent.extent) return x;
-  if (extent.is_static() && start.is_constant() && size.is_constant())
+  if (start == IntExpr(0) && size == extent) return x;
+  if (extent.is_static() && start.is_constant() && size.is_static())
     return slice_dim(b, x, dim, start.value(), start.value() + size.value());
   std::vector<Dim> starts(static_cast<size_t>(x.rank()), Dim(0)), sizes = x.type().dims;
   starts[static_cast<size_t>(dim)] = Dim(start);
-  sizes[static_cast<size_t>(dim)] = Dim(size);
+  sizes[static_cast<size_t>(dim)] = size;
   return b.op(Opcode::SymbolicSlice, {x},
               {{"starts", Type::tensor(DType::I64, starts)}, {"sizes", Type::tensor(DType::I64, sizes)}});
 }

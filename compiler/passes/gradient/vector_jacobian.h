@@ -9,6 +9,9 @@
 
 namespace firn::gradient {
 
+// The value in a type with these dims, of the same extents, that other dims are marked as counted in.
+Value with_dims(GraphBuilder& b, Value value, const std::vector<Dim>& dims);
+
 // One instruction of the forward computation on the way back. Rules read the cotangents of its results, write
 // instructions with the builder, and contribute to the cotangents of what it reads. Values of the forward
 // computation are named as they are: whatever a rule names is kept until then.
@@ -39,7 +42,7 @@ public:
   // Adds to the cotangent of an operand, or of any value that the instruction reads; no value adds nothing.
   void give(int operand, Value contribution) { give_value(x(operand), contribution); }
   void give_value(Value value, Value contribution) {
-    if (contribution && is_active_(value)) contribute_(value, contribution);
+    if (contribution && is_active_(value)) contribute_(value, with_dims(b, contribution, value.type().dims));
   }
 
   // Ends the derivation: the message names the instruction.
@@ -64,7 +67,7 @@ Value spread(GraphBuilder& b, Value value, const std::vector<int64_t>& dims, Val
 // The sum over what broadcasting from `dims` (right-aligned) has repeated.
 Value sum_to(GraphBuilder& b, Value value, const std::vector<Dim>& dims);
 // The part of x along one dim, of `size` from `start` on.
-Value part(GraphBuilder& b, Value x, int dim, const IntExpr& start, const IntExpr& size);
+Value part(GraphBuilder& b, Value x, int dim, const IntExpr& start, const Dim& size);
 // [0, n)
 std::vector<int64_t> numbers_below(int64_t n, int64_t first = 0);
 

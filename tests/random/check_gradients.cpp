@@ -1,0 +1,31 @@
+// See check_gradients.h.
+#include "tests/random/check_gradients.h"
+
+#include "compiler/frontend/onnx/import.h"
+#include "tests/gradients/model_gradients.h"
+
+namespace firn::test {
+
+Verdict check_gradients(const TestCase& test, uint64_t seed,
+                        const std::function<void(const std::string&)>& phase) {
+  if (!test.refusal.empty()) return {"refused", test.refusal};
+  DiagnosticList diagnostics;
+  phase("import");
+  auto imported =
+      onnx::import_onnx_bytes("model.onnx", test.graph.encode(), test.graph.import_options(), diagnostics);
+  if (!imported) return {"refused", diagnostics.messages()[0].message};
+  std::vector<LiteralRef> inputs;
+  for (const std::string& name : imported->module->main().parameter_names)
+    inputs.push_back(test.graph.value(name).literal);
+  phase("differentiate");
+  GradientOutcome outcome = check_model_gradients(*imported->module, inputs, seed);
+  switch (outcome.verdict) {
+  case GradientVerdict::Right: return {};
+  case GradientVerdict::None: return {"limit", outcome.message};
+  case GradientVerdict::Wrong: return {"wrong", outcome.message};
+  case GradientVerdict::Failed: return {"failed", outcome.message};
+  }
+  return {};
+}
+
+} // namespace firn::test
