@@ -6,6 +6,7 @@
 #include "compiler/passes/gradient/widen_to_f64.h"
 #include "compiler/passes/pass.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -25,7 +26,8 @@ GradientOutcome failed(const Diagnostic& error) {
 
 class ModelGradients {
 public:
-  ModelGradients(Module& module, uint64_t seed) : module_(module), main_(module.main()), random_(seed) {}
+  ModelGradients(Module& module, uint64_t seed, int order)
+      : module_(module), main_(module.main()), random_(seed), order_(order) {}
 
   GradientOutcome check(const std::vector<LiteralRef>& inputs) {
     gradient::widen_to_f64(module_);
@@ -33,7 +35,7 @@ public:
       if (is_differentiable(inputs[i]->type())) wrt_.push_back(static_cast<int>(i));
     if (wrt_.empty()) return {GradientVerdict::None, "no float input"};
     declare();
-    if (results_.empty()) return {GradientVerdict::None, "no float result"};
+    if (pairs_.empty()) return {GradientVerdict::None, "no float result"};
     PipelineRun passes;
     if (Result done = run_passes(module_, passes_to_run(), passes); !done) return failed(done.error());
     GradientOutcome outcome{GradientVerdict::Right, ""};
@@ -71,65 +73,92 @@ private:
   GradientOutcome compare_all() {
     auto results = evaluate_function(main_, std::vector<RuntimeValue>(inputs_.begin(), inputs_.end()));
     if (!results) return {GradientVerdict::None, "other inputs end it: " + results.error().message};
-    for (int from : results_)
-      if (GradientOutcome outcome = compare(from); outcome.verdict != GradientVerdict::Right) return outcome;
+    for (const Pair& pair : pairs_)
+      if (GradientOutcome outcome = compare(pair, *results); outcome.verdict != GradientVerdict::Right)
+        return outcome;
     return {GradientVerdict::Right, ""};
   }
 
-  std::string gradient_name(int from) const { return "gradient of result " + std::to_string(from); }
+  // A function, its result, and the gradient of that.
+  struct Pair {
+    std::string primal;
+    int from;
+    std::string gradient;
+    std::vector<int> wrt;
+    int seed = -1; // the result of @main whose cotangent is the primal's last parameter; -1: it has none
+  };
 
   void declare() {
     const std::vector<Value>& results = main_.body().results();
-    for (size_t i = 0; i < results.size() && results_.size() < kMaxResults; ++i) {
-      if (!is_differentiable(results[i].type())) continue;
-      results_.push_back(static_cast<int>(i));
-      module_.add_function(gradient_name(results_.back())).gradient =
-          GradientOf{main_.name(), results_.back(), wrt_, {}, /*seedable=*/true};
-    }
+    for (size_t i = 0; i < results.size() && pairs_.size() < kMaxResults; ++i)
+      if (is_differentiable(results[i].type())) declare({main_.name(), static_cast<int>(i), "", wrt_});
+    if (order_ == 1) return;
+    std::vector<Pair> first = std::move(pairs_);
+    pairs_.clear();
+    std::vector<int> wrt = wrt_;
+    wrt.push_back(static_cast<int>(main_.body().parameters().size()));
+    for (const Pair& pair : first)
+      for (size_t i = 0; i < std::min(wrt_.size(), kMaxResults); ++i)
+        declare({pair.gradient, static_cast<int>(i), "", wrt, pair.from});
+  }
+
+  void declare(Pair pair) {
+    pair.gradient = "gradient of result " + std::to_string(pair.from) + " of " + pair.primal;
+    module_.add_function(pair.gradient).gradient =
+        GradientOf{pair.primal, pair.from, pair.wrt, {}, /*seedable=*/true};
+    pairs_.push_back(std::move(pair));
   }
 
   // Along a direction of all inputs, and along one of each input alone.
-  GradientOutcome compare(int from) {
-    gradient::ComparedGradient compared{main_, *module_.find(gradient_name(from)), from, wrt_, inputs_};
-    for (size_t which = 0; which <= wrt_.size(); ++which) {
+  GradientOutcome compare(const Pair& pair, const std::vector<RuntimeValue>& results) {
+    gradient::ComparedGradient compared{*module_.find(pair.primal), *module_.find(pair.gradient), pair.from,
+                                        pair.wrt, inputs_};
+    if (pair.seed >= 0) {
+      const Literal& like = *results[static_cast<size_t>(pair.seed)].tensor;
+      compared.inputs.push_back(gradient::random_floats(like.dtype(), like.dims(), -1, 1, random_));
+    }
+    for (size_t which = 0; which <= pair.wrt.size(); ++which) {
       uint64_t seed = random_();
       gradient::DirectionalDerivative best;
       for (double step : kSteps) {
         compared.step = step;
         std::mt19937_64 same(seed);
-        auto found = which == wrt_.size() ? gradient::compare_along(compared, same)
-                                          : gradient::compare_element(compared, which, -1, same);
+        auto found = which == pair.wrt.size() ? gradient::compare_along(compared, same)
+                                              : gradient::compare_element(compared, which, -1, same);
         if (!found) return {GradientVerdict::Failed, found.error().message};
         if (step == kSteps[0] || found->error() < best.error()) best = *found;
         if (best.error() < kTolerance) break;
       }
       if (best.error() < kTolerance) continue;
       if (!std::isfinite(best.by_differences)) return {GradientVerdict::None, "differences are no numbers"};
-      return {GradientVerdict::Wrong, describe(from, which, best)};
+      return {GradientVerdict::Wrong, describe(pair, which, best)};
     }
     return {GradientVerdict::Right, ""};
   }
 
-  std::string describe(int from, size_t which, const gradient::DirectionalDerivative& derivative) const {
-    std::string by =
-        which == wrt_.size() ? "all inputs" : main_.parameter_names[static_cast<size_t>(wrt_[which])];
+  std::string describe(const Pair& pair, size_t which,
+                       const gradient::DirectionalDerivative& derivative) const {
+    std::string by = which == pair.wrt.size() ? "all inputs" : "input " + std::to_string(pair.wrt[which]);
     char numbers[120];
     std::snprintf(numbers, sizeof numbers, ": %.10g, by differences %.10g", derivative.by_gradient,
                   derivative.by_differences);
-    return "d " + main_.result_names[static_cast<size_t>(from)] + " / d " + by + numbers;
+    return "@" + pair.gradient + " by " + by + numbers;
   }
 
   Module& module_;
   Function& main_;
   std::mt19937_64 random_;
+  int order_;
   std::vector<LiteralRef> inputs_;
-  std::vector<int> wrt_, results_;
+  std::vector<int> wrt_;
+  std::vector<Pair> pairs_;
 };
 
 } // namespace
 
-GradientOutcome check_model_gradients(Module& module, const std::vector<LiteralRef>& inputs, uint64_t seed) {
-  return ModelGradients(module, seed).check(inputs);
+GradientOutcome check_model_gradients(Module& module, const std::vector<LiteralRef>& inputs, uint64_t seed,
+                                      int order) {
+  return ModelGradients(module, seed, order).check(inputs);
 }
 
 } // namespace firn::test

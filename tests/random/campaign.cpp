@@ -24,7 +24,8 @@ std::string brief(const std::string& message) {
 }
 
 Verdict check(const CampaignOptions& options, const TestCase& test, uint64_t seed, const Phase& phase) {
-  return options.gradients ? check_gradients(test, seed, phase) : check_case(test, phase);
+  if (options.gradients == 0) return check_case(test, phase);
+  return check_gradients(test, seed, options.gradients, phase);
 }
 
 class Campaign {

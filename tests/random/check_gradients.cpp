@@ -6,7 +6,7 @@
 
 namespace firn::test {
 
-Verdict check_gradients(const TestCase& test, uint64_t seed,
+Verdict check_gradients(const TestCase& test, uint64_t seed, int order,
                         const std::function<void(const std::string&)>& phase) {
   if (!test.refusal.empty()) return {"refused", test.refusal};
   DiagnosticList diagnostics;
@@ -18,7 +18,7 @@ Verdict check_gradients(const TestCase& test, uint64_t seed,
   for (const std::string& name : imported->module->main().parameter_names)
     inputs.push_back(test.graph.value(name).literal);
   phase("differentiate");
-  GradientOutcome outcome = check_model_gradients(*imported->module, inputs, seed);
+  GradientOutcome outcome = check_model_gradients(*imported->module, inputs, seed, order);
   switch (outcome.verdict) {
   case GradientVerdict::Right: return {};
   case GradientVerdict::None: return {"limit", outcome.message};
