@@ -41,7 +41,7 @@ GradientOutcome check_case(const fs::path& folder) {
     if (input == stored->tensors.end()) return none("no data for input '" + name + "'");
     inputs.push_back(input->second);
   }
-  return test::check_model_gradients(*imported->module, inputs, /*seed=*/inputs.size());
+  return test::check_model_gradients(*imported->module, {inputs}, /*seed=*/inputs.size());
 }
 
 std::vector<fs::path> find_cases(const fs::path& root, const std::string& part) {

@@ -1,5 +1,5 @@
-// Composites that hold loops and tables: recurrent layers with all of their options, resampling, products with
-// integers in blocks, trees. They are derived through their bodies.
+// Composites that hold loops and tables: recurrent layers with all of their options, resampling, products
+// with integers in blocks, trees. They are derived through their bodies.
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/composites.h"
 #include "compiler/graph/resample.h"

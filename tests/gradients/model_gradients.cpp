@@ -29,22 +29,19 @@ public:
   ModelGradients(Module& module, uint64_t seed, int order)
       : module_(module), main_(module.main()), random_(seed), order_(order) {}
 
-  GradientOutcome check(const std::vector<LiteralRef>& inputs) {
+  GradientOutcome check(const std::vector<std::vector<LiteralRef>>& runs) {
     gradient::widen_to_f64(module_);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (is_differentiable(inputs[i]->type())) wrt_.push_back(static_cast<int>(i));
+    for (size_t i = 0; i < runs[0].size(); ++i)
+      if (is_differentiable(runs[0][i]->type())) wrt_.push_back(static_cast<int>(i));
     if (wrt_.empty()) return {GradientVerdict::None, "no float input"};
     declare();
     if (pairs_.empty()) return {GradientVerdict::None, "no float result"};
     PipelineRun passes;
     if (Result done = run_passes(module_, passes_to_run(), passes); !done) return failed(done.error());
-    GradientOutcome outcome{GradientVerdict::Right, ""};
-    for (int place = 0; place < kPlaces; ++place) {
-      move(inputs);
-      outcome = compare_all();
-      if (outcome.verdict != GradientVerdict::Wrong) break;
-    }
-    return outcome;
+    for (const std::vector<LiteralRef>& inputs : runs)
+      if (GradientOutcome outcome = check_run(inputs); outcome.verdict != GradientVerdict::Right)
+        return outcome;
+    return {GradientVerdict::Right, ""};
   }
 
 private:
@@ -53,6 +50,16 @@ private:
     if (random_() % 2) return std::string(last);
     std::string all = default_pipeline(/*for_target=*/false);
     return all.substr(0, all.find(last) + last.size());
+  }
+
+  GradientOutcome check_run(const std::vector<LiteralRef>& inputs) {
+    GradientOutcome outcome{GradientVerdict::Right, ""};
+    for (int place = 0; place < kPlaces; ++place) {
+      move(inputs);
+      outcome = compare_all();
+      if (outcome.verdict != GradientVerdict::Wrong) break;
+    }
+    return outcome;
   }
 
   // Floats shrink, as domains such as [-1, 1] are closed; a 0 becomes positive.
@@ -156,9 +163,9 @@ private:
 
 } // namespace
 
-GradientOutcome check_model_gradients(Module& module, const std::vector<LiteralRef>& inputs, uint64_t seed,
-                                      int order) {
-  return ModelGradients(module, seed, order).check(inputs);
+GradientOutcome check_model_gradients(Module& module, const std::vector<std::vector<LiteralRef>>& runs,
+                                      uint64_t seed, int order) {
+  return ModelGradients(module, seed, order).check(runs);
 }
 
 } // namespace firn::test

@@ -14,9 +14,10 @@ Verdict check_gradients(const TestCase& test, uint64_t seed, int order,
   auto imported =
       onnx::import_onnx_bytes("model.onnx", test.graph.encode(), test.graph.import_options(), diagnostics);
   if (!imported) return {"refused", diagnostics.messages()[0].message};
-  std::vector<LiteralRef> inputs;
-  for (const std::string& name : imported->module->main().parameter_names)
-    inputs.push_back(test.graph.value(name).literal);
+  std::vector<std::vector<LiteralRef>> inputs(test.graph.runs.size());
+  for (size_t run = 0; run < inputs.size(); ++run)
+    for (const std::string& name : imported->module->main().parameter_names)
+      inputs[run].push_back(test.graph.value(name, run).literal);
   phase("differentiate");
   GradientOutcome outcome = check_model_gradients(*imported->module, inputs, seed, order);
   switch (outcome.verdict) {

@@ -6,7 +6,7 @@
 namespace firn::test {
 
 // Derives the graph's float results by its float inputs, from the imported graph or behind the passes that a
-// compilation runs first, and compares at the inputs of the first run. A graph that has no gradient, as its
+// compilation runs first, and compares at the inputs of every run. A graph that has no gradient, as its
 // message says, is a limit.
 Verdict check_gradients(const TestCase& test, uint64_t seed, int order,
                         const std::function<void(const std::string&)>& phase);

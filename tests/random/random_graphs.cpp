@@ -1,7 +1,7 @@
 // Random graphs through the whole compiler against the evaluator.
 //   random_graphs --seeds 0..20000 --jobs 2      # exit code 0 only if all pass
 //   random_graphs --seed 4711 --write DIR        # one again, shrunk, as a case that `firn verify` reads
-//   random_graphs --seeds 0..2000 --gradients 1  # their gradients against finite differences; 2: second order
+//   random_graphs --seeds 0..2000 --gradients 1  # gradients against finite differences; 2: second order
 //   random_graphs --seeds 0..300 --coverage      # which graph ops and operators they hold
 // Each seed is one graph, one CPU and one set of options.
 #include "tests/random/campaign.h"

@@ -60,6 +60,21 @@ std::optional<Steps> bound_of(const Instruction& loop, Value condition) {
   return Steps{limit.def->operand(0).type().dims[dim].extent, limit, true};
 }
 
+// The bound that a check in the body sets: a run in which the number of a step is too large ends there.
+std::optional<Steps> bound_by_check(const Instruction& loop) {
+  const Region& body = loop.region(1);
+  for (const auto& instruction : body.instructions()) {
+    if (!instruction->is(Opcode::Clamp) || !instruction->attributes().flag("checked")) continue;
+    for (int i = 0; i < loop.num_operands(); ++i) {
+      bool is_number =
+          instruction->operand(1) == body.parameter(i) && counts_steps(loop, loop.region(0).parameter(i));
+      auto last = is_number ? scalar_constant(instruction->operand(2)) : std::nullopt;
+      if (last && *last >= 0) return Steps{static_cast<int64_t>(*last) + 1, {}, false};
+    }
+  }
+  return std::nullopt;
+}
+
 class LoopAdjoint {
 public:
   LoopAdjoint(VectorJacobian& v, Steps steps)
@@ -201,6 +216,7 @@ void derive_while(VectorJacobian& v) {
     if (!operand.type().is_tensor() || operand.dtype() == DType::String)
       return v.refuse("it carries a value that is no tensor of numbers");
   auto steps = bound_of(v.primal, v.primal.region(0).results()[0]);
+  if (!steps) steps = bound_by_check(v.primal);
   if (!steps) return v.refuse("the number of its steps has no bound that is a constant or an extent");
   LoopAdjoint(v, *steps).derive();
 }
