@@ -9,8 +9,14 @@
 namespace firn::gradient {
 namespace {
 
-// The window over a cotangent of extent `out` that gives the extent `in` of the input again; nothing if its
-// padding varies.
+// Whether zeros have to stand between the elements of a cotangent before a window slides over it: windows
+// over varying extents do not step over places between elements.
+bool needs_zeros(const WindowDim& window, const Dim& out) {
+  return window.stride > 1 && !out.is_static();
+}
+
+// The window over a cotangent of extent `out` that gives the extent `in` of the input again. If the elements
+// behind the last window vary in number, it gives as many more as there may be. Nothing if no window does.
 std::optional<WindowDim> transposed(const WindowDim& window, const Dim& in, const Dim& out) {
   WindowDim back = window;
   back.stride = window.input_dilation;
@@ -19,21 +25,49 @@ std::optional<WindowDim> transposed(const WindowDim& window, const Dim& in, cons
   IntExpr covered = (out.extent - 1) * window.stride + 1;
   IntExpr wanted = (in.extent - 1) * window.input_dilation + window.dilated_size();
   IntExpr high = wanted - covered - back.pad_low;
-  bool fits = high.is_constant() && (window.stride == 1 || out.is_static());
-  if (!fits) return std::nullopt;
-  back.pad_high = high.value();
+  bool has_steps = window.stride == 1 || out.is_static() || out.extent.lower_bound() > 0;
+  if (!has_steps || (!high.is_constant() && window.input_dilation != 1)) return std::nullopt;
+  back.pad_high =
+      high.is_constant() ? high.value() : window.dilated_size() - 1 - window.pad_high + window.stride - 1;
+  if (!needs_zeros(window, out)) return back;
+  back.pad_high -= window.stride - 1; // zeros behind the last element, too
+  back.input_dilation = 1;
   return back;
 }
 
-std::optional<Window> transposed(const Window& window, const std::vector<Dim>& in,
-                                 const std::vector<Dim>& out) {
-  Window back;
+// A window over a cotangent, and that with the zeros that it needs. Dims of the window are those from `first`
+// on.
+struct TransposedWindow {
+  Window window;
+  Value cotangent;
+};
+
+std::optional<TransposedWindow> transposed(GraphBuilder& b, Value dy, const Window& window,
+                                           const std::vector<Dim>& in, size_t first) {
+  TransposedWindow back{{}, dy};
   for (size_t d = 0; d < window.dims.size(); ++d) {
-    auto dim = transposed(window.dims[d], in[d], out[d]);
+    const Dim out = dy.type().dims[first + d];
+    auto dim = transposed(window.dims[d], in[first + d], out);
     if (!dim) return std::nullopt;
-    back.dims.push_back(*dim);
+    back.window.dims.push_back(*dim);
+    if (!needs_zeros(window.dims[d], out)) continue;
+    int64_t stride = window.dims[d].stride;
+    auto at = static_cast<int64_t>(first + d);
+    std::vector<Dim> dims = back.cotangent.type().dims, spaced = dims;
+    dims.insert(dims.begin() + at + 1, Dim(1));
+    Value elements = b.reshape(back.cotangent, dims);
+    dims[first + d + 1] = Dim(stride - 1);
+    Value zeros = b.broadcast_to(b.scalar(dy.dtype(), 0), dims);
+    spaced[first + d] = Dim(out.extent * stride);
+    back.cotangent = b.reshape(b.concatenate({elements, zeros}, static_cast<int>(at) + 1), spaced);
   }
   return back;
+}
+
+// The elements of what such windows give that stand for elements of the input.
+Value without_surplus(GraphBuilder& b, Value dx, const std::vector<Dim>& in) {
+  for (int d = 0; d < dx.rank(); ++d) dx = part(b, dx, d, 0, in[static_cast<size_t>(d)]);
+  return dx;
 }
 
 // The first element of each window of x that `direction` prefers gets the cotangent of the window.
@@ -49,10 +83,6 @@ Value scatter_selected(GraphBuilder& b, Value x, Value source, const Window& win
         {part == 0 ? inside.compare(direction, lhs, rhs) : inside.binary(Opcode::Add, lhs, rhs)});
   }
   return made->result();
-}
-
-std::vector<Dim> spatial(const Type& type) {
-  return {type.dims.begin() + 2, type.dims.end()};
 }
 
 } // namespace
@@ -122,9 +152,10 @@ void derive_reduce_window(VectorJacobian& v) {
   if (*reducer == Opcode::Maximum || *reducer == Opcode::Minimum)
     return v.give(0, scatter_selected(v.b, v.x(), v.dy(), window, *reducer == Opcode::Maximum ? "ge" : "le"));
   if (*reducer != Opcode::Add) return v.refuse("it reduces by " + std::string(opcode_name(*reducer)));
-  auto back = transposed(window, v.x().type().dims, v.y().type().dims);
+  auto back = transposed(v.b, v.dy(), window, v.x().type().dims, 0);
   if (!back) return v.refuse("the padding of its transposed window varies");
-  v.give(0, v.b.reduce_window(Opcode::Add, v.dy(), *back));
+  Value dx = v.b.reduce_window(Opcode::Add, back->cotangent, back->window);
+  v.give(0, without_surplus(v.b, dx, v.x().type().dims));
 }
 
 // The element of the cotangent at the place that each window selects: the pair (x, cotangent) is reduced by
@@ -169,10 +200,11 @@ Value transposed_filter(GraphBuilder& b, Value filter, int64_t groups) {
   return b.op(Opcode::Reverse, {swapped}, {{"dims", numbers_below(filter.rank(), 2)}});
 }
 
-Value input_gradient(VectorJacobian& v, const Window& back, int64_t groups) {
+Value input_gradient(VectorJacobian& v, const TransposedWindow& back, int64_t groups) {
   Value filter = transposed_filter(v.b, v.b.convert(v.x(1), v.dy().dtype()), groups);
-  Value dx = v.b.op(Opcode::Convolution, {v.dy(), filter}, {{"window", back}, {"groups", groups}});
-  return v.b.convert(dx, v.x(0).dtype());
+  Value dx =
+      v.b.op(Opcode::Convolution, {back.cotangent, filter}, {{"window", back.window}, {"groups", groups}});
+  return v.b.convert(without_surplus(v.b, dx, v.x(0).type().dims), v.x(0).dtype());
 }
 
 // Images are channels here: x as [C/g, g*N, spatial] under filters dy [O, N, spatial]; the positions of the
@@ -205,6 +237,21 @@ Value filter_gradient(VectorJacobian& v, const Window& window, int64_t groups) {
   return v.b.convert(v.b.transpose(dw, swap), v.x(1).dtype());
 }
 
+// The positions of x under one tap of the filter, if they vary in number: windows of one element.
+Value under_tap_of_many(GraphBuilder& b, Value x, const Window& window, const std::vector<int64_t>& tap) {
+  Window elements;
+  elements.dims.resize(2);
+  for (size_t d = 0; d < tap.size(); ++d) {
+    const WindowDim& dim = window.dims[d];
+    WindowDim element{.size = 1, .stride = dim.stride};
+    element.pad_low = dim.pad_low - tap[d] * dim.dilation;
+    element.pad_high = dim.pad_high - (dim.size - 1 - tap[d]) * dim.dilation;
+    element.input_dilation = dim.input_dilation;
+    elements.dims.push_back(element);
+  }
+  return b.reduce_window(Opcode::Add, x, elements);
+}
+
 // The positions of x under one tap of the filter: [N, C, positions].
 Value under_tap(GraphBuilder& b, Value padded, const Window& window, const std::vector<int64_t>& tap,
                 const std::vector<Dim>& out) {
@@ -222,7 +269,7 @@ Value under_tap(GraphBuilder& b, Value padded, const Window& window, const std::
   return b.slice(padded, starts, limits, strides);
 }
 
-// A product per tap of the filter, for numbers of images that vary.
+// A product per tap of the filter, for numbers of images or positions that vary.
 Value filter_gradient_by_taps(VectorJacobian& v, const Window& window, int64_t groups) {
   const std::vector<Dim>&in = v.x(0).type().dims, &out = v.dy().type().dims;
   std::vector<int64_t> low(2, 0), high(2, 0), interior(2, 0), tap(window.dims.size(), 0);
@@ -232,8 +279,10 @@ Value filter_gradient_by_taps(VectorJacobian& v, const Window& window, int64_t g
     interior.push_back(dim.input_dilation - 1);
   }
   Value x = v.b.convert(v.x(0), v.dy().dtype());
-  Value padded = v.b.op(Opcode::Pad, {x, v.b.scalar(x.dtype(), 0)},
-                        {{"low", low}, {"high", high}, {"interior", interior}});
+  bool is_fixed = std::all_of(in.begin() + 2, in.end(), [](const Dim& dim) { return dim.is_static(); });
+  Value padded = !is_fixed ? x
+                           : v.b.op(Opcode::Pad, {x, v.b.scalar(x.dtype(), 0)},
+                                    {{"low", low}, {"high", high}, {"interior", interior}});
   auto grouped = [&](Value value) {
     std::vector<Dim> dims = value.type().dims;
     dims[1] = Dim(dims[1].value() / groups);
@@ -252,7 +301,9 @@ Value filter_gradient_by_taps(VectorJacobian& v, const Window& window, int64_t g
       rest /= window.dims[static_cast<size_t>(d)].size;
     }
     Value product = v.b.op(
-        Opcode::Dot, {dy, grouped(under_tap(v.b, padded, window, tap, out))},
+        Opcode::Dot,
+        {dy, grouped(is_fixed ? under_tap(v.b, padded, window, tap, out)
+                              : under_tap_of_many(v.b, x, window, tap))},
         {{"lhs_batch", batch}, {"lhs_contract", contract}, {"rhs_batch", batch}, {"rhs_contract", contract}});
     Dim outputs = out[1], inputs(in[1].value() / groups);
     products.push_back(v.b.reshape(product, {outputs, inputs, Dim(1)}));
@@ -266,17 +317,13 @@ void derive_convolution(VectorJacobian& v) {
   if (is_empty(v.x(0).type()) || is_empty(v.x(1).type()) || is_empty(v.y().type())) return;
   const Window& window = v.attributes().window();
   int64_t groups = v.attributes().integer("groups", 1);
-  std::vector<Dim> in = spatial(v.x().type()), out = spatial(v.y().type());
   if (v.wants(0)) {
-    auto back = transposed(window, in, out);
+    auto back = transposed(v.b, v.dy(), window, v.x().type().dims, 2);
     if (!back) return v.refuse("the padding of its transposed window varies");
     v.give(0, input_gradient(v, *back, groups));
   }
   if (!v.wants(1)) return;
-  for (size_t d = 0; d < in.size(); ++d)
-    if (!in[d].is_static() || !out[d].is_static())
-      return v.refuse("positions vary that the gradient of its filter is summed over");
-  bool is_fixed = v.x().type().dims[0].is_static();
+  bool is_fixed = v.x().type().is_static() && v.y().type().is_static();
   v.give(1, is_fixed ? filter_gradient(v, window, groups) : filter_gradient_by_taps(v, window, groups));
 }
 
