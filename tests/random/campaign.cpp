@@ -2,6 +2,7 @@
 #include "tests/random/campaign.h"
 
 #include "tests/random/check_gradients.h"
+#include "tests/random/gradient_case.h"
 #include "tests/random/process.h"
 #include "tests/random/shrink.h"
 
@@ -23,7 +24,21 @@ std::string brief(const std::string& message) {
   return line.size() > 240 ? line.substr(0, 240) + "..." : line;
 }
 
+// A graph with a gradient, compiled where it has one. Graphs that have none, or for whose gradient a kernel
+// is missing, are limits.
+Verdict check_gradient_object(const TestCase& test, const Phase& phase) {
+  std::string why;
+  phase("differentiate");
+  auto derived = with_gradient(test, why);
+  if (!derived) return {"limit", why};
+  derived->setting.weights = driver::Weights::Embed; // other weights would be checked without the gradient
+  Verdict verdict = check_case(*derived, phase);
+  if (verdict.kind == "unsupported") verdict.kind = "limit";
+  return verdict;
+}
+
 Verdict check(const CampaignOptions& options, const TestCase& test, uint64_t seed, const Phase& phase) {
+  if (options.gradient_objects && test.refusal.empty()) return check_gradient_object(test, phase);
   if (options.gradients == 0) return check_case(test, phase);
   return check_gradients(test, seed, options.gradients, phase);
 }
@@ -53,7 +68,9 @@ public:
       if (options_.limits) std::printf("  limit: %dx %s\n", count, message.c_str());
     }
     std::printf("  refused, as %s: %d\n",
-                options_.gradients ? "they have no gradient" : "no kernel takes their dims", limits);
+                options_.gradients || options_.gradient_objects ? "they have no gradient"
+                                                                : "no kernel takes their dims",
+                limits);
     return std::move(failures_);
   }
 
