@@ -1,6 +1,7 @@
 // Data sets on disk, and runs of the compiled code or of the reference interpreter on them.
 #include "compiler/driver/case_engine.h"
 
+#include "compiler/driver/import_model.h"
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
   CompileOptions compile = options_;
   compile.set_model_path(model_);
   for (const auto& [name, length] : set.inputs.lengths) compile.import.lengths[name] = length;
-  bind_inputs(given, facts_, compile.import);
+  if (!model_.ends_with(".hlo")) bind_inputs(given, facts_, compile.import);
   for (const std::string& name : fixed_)
     if (auto value = given.find(name); value != given.end()) compile.import.constants[name] = value->second;
   if (auto error = prepare(compile, given)) return *error;
@@ -98,8 +99,10 @@ Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
 
 bool CaseEngine::is_drawn(size_t number) const {
   DiagnosticList diagnostics;
-  onnx::ImportOptions import = import_;
-  auto model = onnx::import_onnx(model_, import, diagnostics);
+  CompileOptions compile = options_;
+  compile.set_model_path(model_);
+  compile.import = import_;
+  auto model = import_to_evaluate(compile, diagnostics);
   const Region* body = model ? &model->module->main().body() : nullptr;
   return body && number < body->results().size() && depends_on_random(body->results()[number]);
 }
@@ -150,7 +153,7 @@ std::optional<Diagnostic> CaseEngine::prepare(CompileOptions& compile, const Giv
   std::map<std::string, LiteralRef> before = compile.import.constants;
   if (evaluates)
     imported_ = with_unknown_inputs_fixed(given, compile.import, diagnostics, [&](DiagnosticList& reasons) {
-      return onnx::import_onnx(compile.model, compile.import, reasons);
+      return import_to_evaluate(compile, reasons);
     });
   else
     compilation_ =

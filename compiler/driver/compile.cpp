@@ -69,7 +69,13 @@ bool run_graph_passes(Flow& flow) {
   options.rewrite_limit = flow.options.rewrite_limit;
   std::string passes =
       flow.options.passes == "default" ? default_pipeline(/*for_target=*/true) : flow.options.passes;
-  return flow.check(flow.stages.run(*c.module, passes, options));
+  if (!flow.check(flow.stages.run(*c.module, passes, options))) return false;
+  if (flow.options.emit == Emit::Graph) return true;
+  for (const Function* entry : c.module->entries())
+    if (entry->gradient)
+      return flow.check(Result(usage_error("@" + entry->name() + " is a declared gradient, which --passes=" +
+                                           passes + " does not derive: differentiate does")));
+  return true;
 }
 
 bool plan_kernels(Flow& flow) {

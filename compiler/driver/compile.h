@@ -45,6 +45,7 @@ struct CompileOptions {
   std::optional<std::span<const std::byte>> model_bytes;
   std::string model_folder; // with model_bytes: where external data may lie; empty: the model may have none
   std::string weights_in;   // side file with the large constants of a graph in text form; empty: none
+  std::string entry;        // the function of a graph in text form to compile; empty: @main and all entries
   std::string output;       // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
   Emit emit = Emit::Object;
   std::string class_name; // empty: from the model's file name

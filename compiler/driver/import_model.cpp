@@ -3,7 +3,9 @@
 
 #include "compiler/driver/read_graph.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
+#include "compiler/graph/function_type.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/passes/pass.h"
 #include "compiler/support/text_scanner.h"
 
 #include <algorithm>
@@ -90,11 +92,13 @@ void name_inputs(Function& main) {
     main.parameter_names.push_back(parameter->name());
 }
 
-// A file's name tells whether it holds a graph in text form; without a file the first word tells as well.
-bool is_graph_text(const CompileOptions& options, const MappedFile& file) {
-  if (options.model.ends_with(".hlo")) return true;
-  bool has_file = !options.model_bytes && options.model != kStandardInput;
-  return !has_file && TextScanner(options.model, text_of(file)).next_is("module");
+// The inputs of a graph in text form, as facts of a model.
+void add_input_facts(const Function& entry, onnx::ModelFacts& facts) {
+  auto type = function_type(entry);
+  std::vector<std::string> names = find_primal(entry)->parameter_names, in_text = parameter_names(entry);
+  for (size_t i = names.size(); i < in_text.size(); ++i) names.push_back(in_text[i]);
+  for (size_t i = 0; type && i < names.size(); ++i)
+    facts.inputs.push_back({names[i], type->parameters[i].to_string()});
 }
 
 Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions& options,
@@ -104,17 +108,20 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   if (!graph) return graph.error();
   auto imported = std::make_unique<onnx::ImportedModel>();
   imported->module = std::move(graph->module);
-  Function* main = imported->module->find("main");
-  if (!main) return model_error("the graph has no function @main");
+  std::string main = options.entry.empty() ? "main" : options.entry;
+  if (!imported->module->find(main)) return model_error("the graph has no function @" + main);
+  imported->module->entry = options.entry;
   for (Function* entry : imported->module->entries()) {
+    const Function& primal = *find_primal(*entry); // a gradient has its inputs, and a seed of their dims
     if (options.emit != Emit::Graph)
-      if (Result fits = check_inputs(*entry); !fits) return fits.error();
-    name_inputs(*entry);
-    add_varying_dims(*entry, imported->dims);
+      if (Result fits = check_inputs(primal); !fits) return fits.error();
+    if (!entry->gradient) name_inputs(*entry);
+    add_varying_dims(primal, imported->dims);
   }
   if (options.weights == Weights::Init)
     for (const auto& function : imported->module->functions()) make_refittable(function->body());
   onnx::ModelFacts& facts = imported->facts;
+  add_input_facts(imported->module->main(), facts);
   facts.graph_name = imported->module->name();
   facts.digest = FileDigest(std::move(graph->sha256));
   if (!options.weights_in.empty()) {
@@ -137,6 +144,21 @@ Expected<onnx::ModelFile> open_model(const CompileOptions& options) {
   return onnx::ModelFile{MappedFile::from_bytes(options.model, std::move(copy)), options.model_folder};
 }
 
+bool is_graph_text(const CompileOptions& options, const MappedFile& file) {
+  if (options.model.ends_with(".hlo")) return true;
+  bool has_file = !options.model_bytes && options.model != kStandardInput;
+  return !has_file && TextScanner(options.model, text_of(file)).next_is("module");
+}
+
+Expected<onnx::ModelFacts> inspect_model(const CompileOptions& options) {
+  auto model = open_model(options);
+  if (!model) return model.error();
+  if (!is_graph_text(options, *model->file)) return onnx::inspect_onnx(*model);
+  auto imported = import_text(options, *model->file);
+  if (!imported) return imported.error();
+  return (*imported)->facts;
+}
+
 std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
                                                   DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), nullptr; };
@@ -146,6 +168,8 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
     auto imported = import_text(options, *model->file);
     return imported ? std::move(*imported) : failed(imported.error());
   }
+  if (!options.entry.empty())
+    return failed(usage_error("--entry goes with a graph in text form (.hlo), not with an ONNX model"));
   if (!options.weights_in.empty())
     return failed(usage_error("--weights-in goes with a graph in text form (.hlo), not with an ONNX model"));
   if (options.emit != Emit::Graph)
@@ -153,6 +177,17 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
   onnx::ImportOptions import = options.import;
   import.refittable_constants = options.weights == Weights::Init;
   return onnx::import_onnx(*model, import, diagnostics);
+}
+
+std::unique_ptr<onnx::ImportedModel> import_to_evaluate(const CompileOptions& options,
+                                                        DiagnosticList& diagnostics) {
+  CompileOptions graph = options;
+  graph.emit = Emit::Graph; // dims may vary
+  auto imported = import_model(graph, diagnostics);
+  if (!imported) return nullptr;
+  PipelineRun run;
+  Result derived = run_passes(*imported->module, "differentiate", run);
+  return derived ? std::move(imported) : (diagnostics.add(derived.error()), nullptr);
 }
 
 } // namespace firn::driver

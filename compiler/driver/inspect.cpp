@@ -174,6 +174,20 @@ int cases_passed(std::string_view name) {
   return found == numbers.end() ? 0 : found->second;
 }
 
+} // namespace
+
+std::string_view derivative_of(std::string_view operator_name) {
+  static const std::map<std::string_view, std::string_view> words = {
+#define FIRN_DERIVATIVE(name, word) {name, word},
+#include "compiler/driver/derivatives.def"
+#undef FIRN_DERIVATIVE
+  };
+  auto found = words.find(operator_name);
+  return found == words.end() ? "derivative" : found->second;
+}
+
+namespace {
+
 // The classes of dtypes that a row takes, each once: "T=float T int" is "float, int".
 std::string taken_types(const char* words) {
   std::istringstream stream(words);
@@ -204,6 +218,7 @@ std::string list_operators(const std::string& filter, bool json) {
       text += (first ? "  {\"name\": " : ",\n  {\"name\": ") + json_string(name) +
               ", \"opsets\": " + json_string(versions) +
               ", \"types\": " + json_string(taken_types(row.types)) +
+              ", \"derivative\": " + json_string(std::string(derivative_of(name))) +
               ", \"cases_passed\": " + std::to_string(cases_passed(name)) +
               ", \"documentation\": " + json_string(row.documentation) + "}";
     } else {
@@ -211,8 +226,8 @@ std::string list_operators(const std::string& filter, bool json) {
         return word + std::string(word.size() < width ? width - word.size() : 0, ' ') + " ";
       };
       std::string cases = std::to_string(cases_passed(name)) + " cases";
-      std::string line =
-          padded(name, 30) + padded(versions, 7) + padded(taken_types(row.types), 16) + padded(cases, 10);
+      std::string line = padded(name, 30) + padded(versions, 7) + padded(taken_types(row.types), 16) +
+                         padded(std::string(derivative_of(name)), 10) + padded(cases, 10);
       text += line + row.documentation + "\n";
     }
     first = false;

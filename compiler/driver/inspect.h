@@ -10,9 +10,13 @@ namespace firn::driver {
 // does not compile are in `diagnostics`; the text is empty only if the model cannot be read at all.
 std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics);
 
-// The operators that Firn imports, one line each: opset versions, dtypes, how many of ONNX's conformance
-// cases that hold it pass, and for some the only conditions under which they compile; `filter` selects names
-// that contain it. Empty if none does.
+// Whether an operator has a derivative: "derivative"; "zero", if that is 0 wherever there is one, or there
+// are no floats to derive; "none", if a gradient through it is refused. Names have their domain before them.
+std::string_view derivative_of(std::string_view operator_name);
+
+// The operators that Firn imports, one line each: opset versions, dtypes, whether they have a derivative,
+// how many of ONNX's conformance cases that hold it pass, and for some the only conditions under which they
+// compile; `filter` selects names that contain it. Empty if none does.
 std::string list_operators(const std::string& filter, bool json);
 
 } // namespace firn::driver

@@ -15,7 +15,7 @@ bool are_current(const SourceFiles& files) {
 }
 
 std::string kept_name(const CompileOptions& options, const std::string& content) {
-  std::string text = codegen::build_id() + "\n" + content;
+  std::string text = codegen::build_id() + "\n" + content + "\nentry " + options.entry;
   if (auto targets = targets_of(options))
     for (const NamedTarget& cpu : *targets)
       text += "\n" + cpu.target.display_name() + " " + cpu.target.features;

@@ -100,8 +100,7 @@ struct Outputs {
 };
 
 // The outputs, or nothing with the reasons in `diagnostics`.
-std::optional<Outputs> compute(const RunOptions& options, const onnx::ModelFile& model,
-                               CompileOptions& compile, const GivenInputs& inputs,
+std::optional<Outputs> compute(const RunOptions& options, CompileOptions& compile, const GivenInputs& inputs,
                                DiagnosticList& diagnostics) {
   auto result_of = [&](const Module* module, Expected<Tensors> outputs) -> std::optional<Outputs> {
     if (outputs) return Outputs{module->main().result_names, std::move(*outputs)};
@@ -111,7 +110,7 @@ std::optional<Outputs> compute(const RunOptions& options, const onnx::ModelFile&
   if (options.engine == Engine::Evaluator) {
     auto imported =
         with_unknown_inputs_fixed(inputs, compile.import, diagnostics, [&](DiagnosticList& reasons) {
-          return onnx::import_onnx(model, compile.import, reasons);
+          return import_to_evaluate(compile, reasons);
         });
     if (!imported) return std::nullopt;
     auto arguments = all_arguments_of(*imported, inputs);
@@ -167,7 +166,7 @@ Expected<LiteralRef> read_tensor(const std::string& path, const std::string& typ
 static bool run_model(const RunOptions& options, DiagnosticList& diagnostics) {
   auto model = open_model(options.compile);
   if (!model) return diagnostics.add(model.error()), false;
-  auto facts = onnx::inspect_onnx(*model);
+  auto facts = inspect_model(options.compile);
   if (!facts) return diagnostics.add(facts.error()), false;
   if (options.engine == Engine::Object)
     if (Result runs = check_runs_here(options.compile); !runs) return diagnostics.add(runs.error()), false;
@@ -182,8 +181,8 @@ static bool run_model(const RunOptions& options, DiagnosticList& diagnostics) {
                                 ", --shape says otherwise"));
     return false;
   }
-  bind_inputs(inputs->tensors, *facts, compile.import);
-  auto outputs = compute(options, *model, compile, inputs->tensors, diagnostics);
+  if (!is_graph_text(options.compile, *model->file)) bind_inputs(inputs->tensors, *facts, compile.import);
+  auto outputs = compute(options, compile, inputs->tensors, diagnostics);
   if (!outputs) return false;
   Result shown = show_outputs(options, *outputs);
   return shown || (diagnostics.add(shown.error()), false);

@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 
 void find_cases(const fs::path& folder, std::vector<std::string>& cases) {
   std::error_code error;
-  if (fs::exists(folder / "model.onnx", error)) {
+  if (fs::exists(folder / "model.onnx", error) || fs::exists(folder / "model.hlo", error)) {
     cases.push_back(folder.string());
     return;
   }

@@ -1,5 +1,6 @@
 // One case of `firn verify`: every data set through the engine, against what is stored.
 #include "compiler/driver/case_engine.h"
+#include "compiler/driver/import_model.h"
 #include "compiler/driver/tensor_error.h"
 #include "compiler/driver/verify.h"
 
@@ -32,12 +33,16 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
     result.message = error.message;
     return result;
   };
-  auto facts = onnx::inspect_onnx(folder + "/model.onnx");
+  std::string model =
+      folder + (std::filesystem::exists(folder + "/model.onnx") ? "/model.onnx" : "/model.hlo");
+  CompileOptions inspected = options.compile;
+  inspected.set_model_path(model);
+  auto facts = inspect_model(inspected);
   if (!facts) return fail(facts.error());
   auto sets = read_data_sets(folder, *facts);
   if (!sets) return fail(sets.error());
   if (sets->empty()) return fail(model_error("no test_data_set_* with tensors"));
-  CaseEngine engine(options.engine, options.compile, folder + "/model.onnx", *facts);
+  CaseEngine engine(options.engine, options.compile, model, *facts);
   result.verdict = Verdict::Pass;
   for (const DataSet& set : *sets) {
     auto got = engine.run(set);

@@ -255,6 +255,9 @@ Expected<Values> Interpreter::evaluate_call(const OpCall& call) {
 }
 
 Expected<Values> Interpreter::run_function(const Function& function, Values arguments) {
+  if (function.gradient)
+    return unsupported_error("@" + function.name() +
+                             " is a declared gradient: the pass differentiate writes its body");
   if (Result ok = bind_inputs(function, arguments, symbols_); !ok) return ok.error();
   return run_region(function.body(), std::move(arguments));
 }

@@ -59,6 +59,7 @@ bool unary_real(const ElementOp& op, const std::vector<double>& a, int64_t n, Wi
   case Opcode::Sine: return map(r, n, a, [](double x) { return std::sin(x); });
   case Opcode::Sinh: return map(r, n, a, [](double x) { return std::sinh(x); });
   case Opcode::Sqrt: return map(r, n, a, [](double x) { return std::sqrt(x); });
+  case Opcode::StopGradient: return map(r, n, a, [](double x) { return x; });
   case Opcode::Tan: return map(r, n, a, [](double x) { return std::tan(x); });
   case Opcode::Tanh: return map(r, n, a, [](double x) { return std::tanh(x); });
   default: return false;
@@ -88,7 +89,8 @@ bool unary_integer(const ElementOp& op, const std::vector<int64_t>& a, int64_t n
     return map(r, n, a, [=](int64_t x) { return int64_t{std::popcount(static_cast<uint64_t>(x) & mask)}; });
   case Opcode::Ceil:
   case Opcode::Floor:
-  case Opcode::RoundNearestEven: return map(r, n, a, [](int64_t x) { return x; });
+  case Opcode::RoundNearestEven:
+  case Opcode::StopGradient: return map(r, n, a, [](int64_t x) { return x; });
   case Opcode::IsInf:
   case Opcode::IsNaN: return map(r, n, a, [](int64_t) { return int64_t{0}; });
   default: return false;
@@ -107,6 +109,7 @@ bool unary_complex(const ElementOp& op, const std::vector<Complex>& a, int64_t n
   case Opcode::Negate: return map(r, n, a, [](Complex x) { return -x; });
   case Opcode::Sine: return map(r, n, a, [](Complex x) { return std::sin(x); });
   case Opcode::Sqrt: return map(r, n, a, [](Complex x) { return std::sqrt(x); });
+  case Opcode::StopGradient: return map(r, n, a, [](Complex x) { return x; });
   case Opcode::Tanh: return map(r, n, a, [](Complex x) { return std::tanh(x); });
   default: return false;
   }

@@ -2,7 +2,10 @@
 // is
 //   %name = mnemonic %a, %b#1 {attribute = value} region(%p: f32[]) { ... return %x } : type loc("nodes")
 // with `%r:2 = ... : (type, type)` for several results, used as %r#0. Names that are no words are quoted:
-// %"a b". tests/graph/text holds an example of everything.
+// %"a b". A function has a body, or is declared to be a gradient:
+//   func @f(%x: f32[2]) -> (f32[]) [by @rule] { ... }
+//   func @g = gradient @f [from result] wrt parameters [keeping results] [seedable]
+// Parameters are named or numbered, results numbered. tests/graph/text holds an example of everything.
 #pragma once
 
 #include "compiler/graph/module.h"

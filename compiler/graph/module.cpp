@@ -257,13 +257,14 @@ Function* Module::find(std::string_view name) const {
 }
 
 Function& Module::main() const {
-  Function* function = find("main");
-  if (!function && functions_.size() == 1) return *functions_[0];
+  Function* function = find(entry.empty() ? "main" : entry);
+  if (!function && entry.empty() && functions_.size() == 1) return *functions_[0];
   FIRN_CHECK(function, "module without @main");
   return *function;
 }
 
 std::vector<Function*> Module::entries() const {
+  if (!entry.empty()) return {&main()};
   std::set<std::string> called;
   auto visit = [&](auto& self, const Region& region) -> void {
     for (const auto& instruction : region.instructions()) {
@@ -271,7 +272,10 @@ std::vector<Function*> Module::entries() const {
       for (int i = 0; i < instruction->num_regions(); ++i) self(self, instruction->region(i));
     }
   };
-  for (const auto& function : functions_) visit(visit, function->body());
+  for (const auto& function : functions_) {
+    visit(visit, function->body());
+    if (!function->adjoint_rule.empty()) called.insert(function->adjoint_rule);
+  }
   std::vector<Function*> entries = {&main()};
   for (const auto& function : functions_)
     if (function.get() != entries[0] && !called.count(function->name())) entries.push_back(function.get());

@@ -151,6 +151,18 @@ private:
   std::vector<Value> results_;
 };
 
+// Says that a function is the vector-Jacobian product of another one, without saying how it is computed: the
+// pass `differentiate` writes the body. Its parameters are the callee's, and with `seedable` one more, the
+// cotangent of result `from`; without it that is 1 everywhere. Its results are the gradients of the
+// parameters `wrt`, then the callee's results `keeping`.
+struct GradientOf {
+  std::string callee;
+  int from = 0;
+  std::vector<int> wrt, keeping;
+  bool seedable = false;
+  bool operator==(const GradientOf&) const = default;
+};
+
 // A function: named parameters and results, with the inputs that outputs may overwrite.
 class Function {
 public:
@@ -171,6 +183,12 @@ public:
   }
   bool updates_state(size_t result) const { return result < aliases.size() && aliases[result] >= 0; }
 
+  // Set: the function is declared to be a gradient, and its body is empty (function_type() says its type).
+  std::optional<GradientOf> gradient;
+  // The function that computes the gradients of this one in place of a derivation; empty: none. It takes the
+  // parameters, the results and a cotangent for each float result, and gives one for each float parameter.
+  std::string adjoint_rule;
+
 private:
   Module* module_;
   std::string name_;
@@ -183,9 +201,11 @@ public:
   const std::string& name() const { return name_; }
   const std::vector<std::unique_ptr<Function>>& functions() const { return functions_; }
   Function* find(std::string_view name) const; // "main", "prepare"; null if absent
-  Function& main() const;                      // @main, or the only function
-  // The functions that a program can run: @main first, then the others that no call names.
+  Function& main() const;                      // the function `entry`, or else @main, or the only function
+  // The functions that a program can run: @main first, then the others that no call names and that are no
+  // adjoint rule; `entry` alone if it is named.
   std::vector<Function*> entries() const;
+  std::string entry; // the name of the one function to compile; empty: @main and the others
   Function& add_function(std::string name);
   // Symbols of dims by name, shared by all functions.
   std::vector<SymbolRef> symbols;

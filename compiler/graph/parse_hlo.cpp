@@ -2,6 +2,7 @@
 // it.
 #include "compiler/graph/hlo_text.h"
 
+#include "compiler/graph/function_type.h"
 #include "compiler/graph/parse_literal.h"
 #include "compiler/graph/parse_type.h"
 #include "compiler/support/text_scanner.h"
@@ -24,12 +25,19 @@ public:
     while (!s_.failed() && s_.accept("symbol")) parse_symbol();
     while (!s_.failed() && s_.accept("func")) parse_function();
     s_.expect("}");
+    for (const NamedParameters& each : named_) resolve(each);
     if (!s_.failed() && !s_.at_end()) s_.fail("text after the module");
     if (s_.failed()) return s_.error();
     return std::move(module_);
   }
 
 private:
+  // A gradient's parameters as they are written.
+  struct NamedParameters {
+    Function* function;
+    std::vector<std::string> names;
+  };
+
   // The names of a region; `outer` has those of the enclosing one if the region may use them.
   struct Scope {
     const Scope* outer = nullptr;
@@ -95,12 +103,53 @@ private:
     return values;
   }
 
+  // A number in the range of int, for places in lists.
+  int number() {
+    int64_t value = 0;
+    if (!s_.integer(value)) s_.fail("expected a number");
+    return static_cast<int>(std::max<int64_t>(-1, std::min<int64_t>(value, 1 << 20)));
+  }
+
+  // gradient @f [from i] wrt a, 2 [keeping i, j] [seedable]
+  void parse_gradient(Function& function) {
+    s_.expect("gradient");
+    s_.expect("@");
+    GradientOf& gradient = function.gradient.emplace();
+    gradient.callee = name();
+    if (s_.accept("from")) gradient.from = number();
+    s_.expect("wrt");
+    std::vector<std::string> names;
+    do {
+      std::string parameter;
+      if (!s_.quoted(parameter)) parameter = s_.word_with("$");
+      if (parameter.empty()) s_.fail("expected a parameter's name or number");
+      names.push_back(std::move(parameter));
+    } while (!s_.failed() && s_.accept(","));
+    if (s_.accept("keeping")) {
+      do gradient.keeping.push_back(number());
+      while (!s_.failed() && s_.accept(","));
+    }
+    gradient.seedable = s_.accept("seedable");
+    named_.push_back({&function, std::move(names)});
+  }
+
+  // Numbers the parameters that a gradient names, once all functions are known.
+  void resolve(const NamedParameters& named) {
+    for (const std::string& parameter : named.names) {
+      auto found = find_parameter(*module_, named.function->gradient->callee, parameter);
+      if (!found) s_.fail("@" + named.function->name() + ": " + found.error().message);
+      if (s_.failed()) return;
+      named.function->gradient->wrt.push_back(*found);
+    }
+  }
+
   void parse_function() {
     s_.expect("@");
     std::string function_name = name();
     if (module_->find(function_name)) s_.fail("function '" + function_name + "' is defined twice");
     if (s_.failed()) return;
     Function& function = module_->add_function(function_name);
+    if (s_.accept("=")) return parse_gradient(function);
     Scope scope;
     parse_parameters(function.body(), scope);
     s_.expect("->");
@@ -121,6 +170,10 @@ private:
         if (!s_.accept(",")) break;
       }
       s_.expect("]");
+    }
+    if (s_.accept("by")) {
+      s_.expect("@");
+      function.adjoint_rule = name();
     }
     parse_body(function.body(), scope, 0);
     const auto& results = function.body().results();
@@ -268,6 +321,7 @@ private:
   TextScanner s_;
   const LiteralTable& literals_;
   std::unique_ptr<Module> module_;
+  std::vector<NamedParameters> named_;
 };
 
 } // namespace

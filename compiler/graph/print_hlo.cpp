@@ -138,6 +138,7 @@ private:
     taken_.clear();
     next_ = 0;
     out_ += "  func @" + printed_name(function.name());
+    if (function.gradient) return print_gradient(*function.gradient);
     print_parameters(function.body());
     out_ += " -> (";
     const auto& results = function.body().results();
@@ -157,9 +158,22 @@ private:
         out_ += (i ? ", " : "") + std::to_string(function.aliases[i]);
       out_ += "]";
     }
+    if (!function.adjoint_rule.empty()) out_ += " by @" + printed_name(function.adjoint_rule);
     out_ += " {\n";
     print_body(function.body(), "    ");
     out_ += "  }\n";
+  }
+
+  void print_gradient(const GradientOf& gradient) {
+    auto print_numbers = [&](const char* keyword, const std::vector<int>& numbers) {
+      if (!numbers.empty()) out_ += std::string(" ") + keyword + " ";
+      for (size_t i = 0; i < numbers.size(); ++i) out_ += (i ? ", " : "") + std::to_string(numbers[i]);
+    };
+    out_ += " = gradient @" + printed_name(gradient.callee);
+    if (gradient.from != 0) out_ += " from " + std::to_string(gradient.from);
+    print_numbers("wrt", gradient.wrt);
+    print_numbers("keeping", gradient.keeping);
+    out_ += gradient.seedable ? " seedable\n" : "\n";
   }
 
   void print_body(const Region& region, const std::string& indent) {

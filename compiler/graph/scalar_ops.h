@@ -189,6 +189,7 @@ template <class B> V<B> float_unary(B& b, Opcode opcode, V<B> x) {
   case Opcode::Sine: return math::sin(b, x);
   case Opcode::Sinh: return math::sinh(b, x);
   case Opcode::Sqrt: return b.sqrt(x);
+  case Opcode::StopGradient: return x;
   case Opcode::Tan: return math::tan(b, x);
   case Opcode::Tanh: return math::tanh(b, x);
   default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of floats");
@@ -196,7 +197,7 @@ template <class B> V<B> float_unary(B& b, Opcode opcode, V<B> x) {
 }
 
 template <class B> V<B> integer_unary(B& b, Opcode opcode, DType dtype, V<B> x) {
-  if (has_trait(opcode, RoundsToInteger)) return x;
+  if (has_trait(opcode, RoundsToInteger) || opcode == Opcode::StopGradient) return x;
   switch (opcode) {
   case Opcode::Abs: return is_signed(dtype) ? b.imax(x, b.isub(b.integer(x, 0), x), true) : x;
   case Opcode::CountOnes: return b.popcount(x);

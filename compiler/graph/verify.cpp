@@ -10,9 +10,12 @@
 //   - regions: present where the op has them, with parameters that fit the operands and results that fit the
 //     results; fusions of a known kind, which hold what it promises (verify_fusion.cpp)
 //   - dims use symbols of the module, whose names are unique
+//   - declared gradients have no body, and name a differentiable result and parameters of what they are
+//     gradients of; adjoint rules have the type that the function's asks for (function_type.h)
 //   - functions have unique names; names of parameters and results, and aliases, fit the signature
 #include "compiler/graph/verify.h"
 
+#include "compiler/graph/function_type.h"
 #include "compiler/graph/hlo_text.h"
 #include "compiler/graph/infer_type.h"
 #include "compiler/graph/verify_attributes.h"
@@ -32,6 +35,7 @@ public:
 
   std::optional<std::string> run() {
     if (auto wrong = check_signature()) return wrong;
+    if (auto wrong = check_gradient(function_)) return wrong;
     collect_uses(function_.body());
     check_region(function_.body());
     return error_;

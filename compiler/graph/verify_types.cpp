@@ -3,6 +3,7 @@
 
 #include "compiler/graph/computed_indices.h"
 #include "compiler/graph/custom_call.h"
+#include "compiler/graph/function_type.h"
 
 namespace firn {
 namespace {
@@ -146,18 +147,17 @@ Wrong check_call(const Instruction& instruction) {
   const std::string& name = instruction.attributes().text("callee");
   const Function* callee = instruction.parent()->function()->module()->find(name);
   if (!callee) return "no function @" + name;
-  const Region& body = callee->body();
-  if (static_cast<int>(body.parameters().size()) != instruction.num_operands() ||
-      static_cast<int>(body.results().size()) != instruction.num_results())
+  auto type = function_type(*callee);
+  if (!type) return type.error().message;
+  if (static_cast<int>(type->parameters.size()) != instruction.num_operands() ||
+      static_cast<int>(type->results.size()) != instruction.num_results())
     return "@" + name + " has another number of parameters or results";
   for (int i = 0; i < instruction.num_operands(); ++i)
-    if (!(body.parameters()[static_cast<size_t>(i)]->type() == instruction.operand(i).type()))
+    if (!(type->parameters[static_cast<size_t>(i)] == instruction.operand(i).type()))
       return "@" + name + " has another type of parameter " + std::to_string(i);
-  for (int i = 0; i < instruction.num_results(); ++i) {
-    const Value& result = body.results()[static_cast<size_t>(i)];
-    if (result && !(result.type() == instruction.type(i)))
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (!(type->results[static_cast<size_t>(i)] == instruction.type(i)))
       return "@" + name + " has another type of result " + std::to_string(i);
-  }
   return std::nullopt;
 }
 

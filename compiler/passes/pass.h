@@ -11,7 +11,7 @@
 
 namespace firn {
 
-struct PassOptions : RewriteLimit {
+struct PassOptions : RewriteLimit, PassRefusal {
   explicit PassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr)
       : target(machine), goals(wanted) {}
 

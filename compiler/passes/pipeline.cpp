@@ -24,6 +24,9 @@ constexpr PassStep kSteps[] = {
      "behind quantised values, whose scales have types that count; every pattern of f32 is looked for then"},
     {"recover-composites", false,
      "before anything moves transposes or scales into the decompositions it looks for"},
+    {"differentiate", false,
+     "behind recover-composites, whose ops have short and stable derivatives; everything later sees plain "
+     "functions"},
     {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},
     {"simplify-algebra,fold-conv-scales", false, "merged pads and scales; before dots take their final form"},
     {"widen-constants", true,

@@ -67,7 +67,7 @@ void sweep(Region& region) {
 } // namespace
 
 bool has_main(const Module& module) {
-  return module.find("main") || module.functions().size() == 1;
+  return !module.entry.empty() || module.find("main") || module.functions().size() == 1;
 }
 
 void for_each_region(Module& module, const std::function<void(Region&)>& visit) {

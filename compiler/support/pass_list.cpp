@@ -15,6 +15,11 @@ bool RewriteLimit::take_rewrite() const {
   return true;
 }
 
+void PassRefusal::refuse(Diagnostic reason) const {
+  FIRN_CHECK(refused, "a pass refused something outside a run");
+  if (!*refused) *refused = std::move(reason);
+}
+
 std::string join_steps(std::span<const PassStep> steps, bool for_target) {
   std::string list;
   for (const PassStep& step : steps)

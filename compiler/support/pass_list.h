@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ struct RewriteLimit {
 
   // Asked before every rewrite: whether the limit allows one more. Counts it.
   bool take_rewrite() const;
+};
+
+// How a pass ends a run: with what a model asks for and Firn does not do.
+struct PassRefusal {
+  std::optional<Diagnostic>* refused = nullptr; // set by run_pass_list
+  void refuse(Diagnostic reason) const;         // the first reason counts
 };
 
 struct PassTiming {
@@ -40,7 +47,7 @@ template <class Unit, class Options> struct PassLevel {
   std::string (*print)(const Unit& unit);
 };
 
-// One run of a list. Options derive from RewriteLimit.
+// One run of a list. Options derive from RewriteLimit and PassRefusal.
 template <class Unit, class Options> struct PassListRun {
   Options options = Options();
   // Called after every pass with its name, and whether it changed the unit: dumps hang here.
@@ -77,6 +84,7 @@ Result run_listed_pass(Unit& unit, const PassLevel<Unit, Options>& level, const 
   }
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   run.timings.push_back({pass.name, elapsed.count(), changed});
+  if (options.refused && *options.refused) return **options.refused;
   if (run.check_reports && !changed && level.print(unit) != before)
     return internal_error(std::string("pass ") + pass.name + " reports no change but made one");
   if (changed)
@@ -87,7 +95,7 @@ Result run_listed_pass(Unit& unit, const PassLevel<Unit, Options>& level, const 
 }
 
 // Runs the passes that `list` names, verifying after each that changed something. A broken unit is
-// Fault::Internal naming the pass.
+// Fault::Internal naming the pass; what a pass refuses ends the run with its reason.
 template <class Unit, class Options>
 Result run_pass_list(Unit& unit, const PassLevel<Unit, Options>& level, const std::string& list,
                      PassListRun<Unit, Options>& run) {
@@ -98,6 +106,8 @@ Result run_pass_list(Unit& unit, const PassLevel<Unit, Options>& level, const st
   Options options = run.options;
   int rewrites_left = options.rewrite_limit;
   if (options.rewrite_limit >= 0) options.rewrites_left = &rewrites_left;
+  std::optional<Diagnostic> refused;
+  options.refused = &refused;
   for (size_t pass : *numbers)
     if (Result done = run_listed_pass(unit, level, level.passes[pass], options, run); !done) return done;
   return {};

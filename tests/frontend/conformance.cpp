@@ -7,6 +7,7 @@
 #include "compiler/frontend/onnx/import/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/verify.h"
+#include "compiler/passes/pass.h"
 
 #include <algorithm>
 #include <cmath>
@@ -71,10 +72,13 @@ bool decides_shapes(const Literal& input) {
   return is_float(input.dtype()) ? input.num_elements() == 1 || list : input.num_elements() <= 64;
 }
 
-// Evaluates the module and compares; "" if all is well.
-std::string check(const Module& module, const std::map<std::string, LiteralRef>& inputs,
+// Evaluates the module, whose gradients get their bodies, and compares; "" if all is well.
+std::string check(Module& module, const std::map<std::string, LiteralRef>& inputs,
                   const std::vector<onnx::StoredOutput>& stored) {
   if (Result verified = verify(module); !verified) return "verify: " + verified.error().message;
+  PipelineRun passes;
+  if (Result derived = run_passes(module, "differentiate", passes); !derived)
+    return "differentiate: " + derived.error().message;
   std::vector<LiteralRef> arguments;
   for (const std::string& name : module.main().parameter_names) {
     auto input = inputs.find(name);

@@ -1,13 +1,18 @@
-// `firn ops` is true: every operator of the table has a node in operators.txt that compiles, up to the
+// `firn ops` is true: what it says of derivatives holds for a node of each operator, every operator of the
+// table has a node in operators.txt that compiles, up to the
 // planned program, and those that are listed as compiling only where their count is known have one that does
 // not.
 #include "compiler/driver/compile.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/graph/function_type.h"
+#include "compiler/graph/producers.h"
 #include "compiler/graph/verify.h"
+#include "compiler/passes/pass.h"
 #include "tests/frontend/import_case.h"
 #include "tests/frontend/model_writer.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cctype>
 #include <cstdlib>
@@ -209,6 +214,50 @@ std::vector<Sample> all_samples() {
 }
 
 } // namespace
+
+// Whether a result of the module depends on a float parameter by a derivative other than 0.
+std::string derivative_found(Module& module) {
+  const Function& main = module.main();
+  std::vector<int> wrt;
+  for (size_t i = 0; i < main.body().parameters().size(); ++i)
+    if (is_differentiable(main.body().parameters()[i]->type())) wrt.push_back(static_cast<int>(i));
+  std::vector<std::string> gradients;
+  for (size_t i = 0; i < main.body().results().size() && !wrt.empty(); ++i) {
+    if (!is_differentiable(main.body().results()[i].type())) continue;
+    gradients.push_back("gradient of result " + std::to_string(i));
+    module.add_function(gradients.back()).gradient =
+        GradientOf{main.name(), static_cast<int>(i), wrt, {}, /*seedable=*/true};
+  }
+  PipelineRun passes;
+  if (Result derived = run_passes(module, "differentiate", passes); !derived) {
+    CHECK(derived.error().fault == Fault::Unsupported);
+    return "none";
+  }
+  for (const std::string& name : gradients)
+    for (Value result : module.find(name)->body().results())
+      if (!is_constant_expression(result)) return "derivative";
+  return "zero";
+}
+
+TEST_CASE("firn ops says which operators have a derivative") {
+  // An operator has the last of these words that one of its nodes has.
+  const std::vector<std::string_view> words{"zero", "none", "derivative"};
+  std::map<std::string, size_t> found;
+  for (const Sample& sample : all_samples()) {
+    onnx::ImportOptions options;
+    if (sample.has_map) options.dims[onnx::map_size_name("i0")] = 3;
+    DiagnosticList diagnostics;
+    auto imported = onnx::import_onnx_bytes("sample.onnx", sample.model.encode(), options, diagnostics);
+    INFO(sample.op);
+    REQUIRE(imported);
+    auto word = std::find(words.begin(), words.end(), derivative_found(*imported->module));
+    found[sample.op] = std::max(found[sample.op], static_cast<size_t>(word - words.begin()));
+  }
+  for (const auto& [op, number] : found) {
+    INFO("wanted in derivatives.def: FIRN_DERIVATIVE(\"" << op << "\", \"" << words[number] << "\")");
+    CHECK(driver::derivative_of(op) == words[number]);
+  }
+}
 
 TEST_CASE("every listed operator compiles") {
   std::filesystem::path path =

@@ -44,6 +44,20 @@ TEST_CASE("broken structure is refused") {
   check_body_error("%y = negate %x : f32[2] loc(3) return %y", "expected a location");
 }
 
+TEST_CASE("broken declarations of gradients are refused") {
+  auto check = [](const std::string& declaration, const std::string& wanted) {
+    check_error("module @m { func @f(%x: f32[2]) -> (f32[2]) { return %x } func @g = " + declaration + " }",
+                wanted);
+  };
+  check("adjoint @f wrt x", "expected 'gradient'");
+  check("gradient @f", "expected 'wrt'");
+  check("gradient @f wrt", "expected a parameter's name or number");
+  check("gradient @f wrt y", "@g: @f has no parameter 'y'");
+  check("gradient @h wrt x", "@g: gradient of @h, which is no function");
+  check("gradient @f from x wrt x", "expected a number");
+  check("gradient @g wrt x", "@g: @g has no parameter 'x'");
+}
+
 TEST_CASE("isolated regions see nothing outside, those of if do") {
   check_body_error("%y = fusion %x {kind = elementwise} region(%p: f32[2]) { return %x } : f32[2] return %y",
                    "'%x' is not defined");

@@ -49,6 +49,17 @@ TEST_CASE("text files hold every op, dtype and kind of attribute") {
   CHECK(kinds.size() == std::variant_size_v<AttributeVariant>);
 }
 
+TEST_CASE("gradients name parameters by what the text calls them, before and behind what they speak of") {
+  auto module = parse_or_fail("m", R"(module @m {
+    func @hvp = gradient @g wrt seed, w seedable
+    func @g = gradient @f wrt w seedable
+    func @f(%x: f32[2], %w: f32[2]) -> (f32[2]) { %y = multiply %x, %w : f32[2] return %y } })");
+  CHECK(module->find("g")->gradient->wrt == std::vector<int>{1});
+  CHECK(module->find("hvp")->gradient->wrt == std::vector<int>{2, 1});
+  CHECK(verify(*module));
+  CHECK(print_module(*parse_or_fail("m", print_module(*module))) == print_module(*module));
+}
+
 TEST_CASE("names that clash are numbered, and stay after that") {
   Module module("m");
   Function& main = module.add_function("main");

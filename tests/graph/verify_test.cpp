@@ -217,5 +217,36 @@ TEST_CASE("signatures") {
   check_error(module, "two functions are named @f");
 }
 
+TEST_CASE("declared gradients speak of results and parameters that there are") {
+  auto check = [](const std::string& declaration, const std::string& wanted) {
+    check_text("module @m { func @f(%x: f32[2], %n: i64[]) -> (f32[2], i64[]) { return %x, %n } func @main" +
+                   declaration + " }",
+               wanted);
+  };
+  check(" = gradient @f from 2 wrt x", "gradient of @f: there is no result 2");
+  check(" = gradient @f from 1 wrt x", "result 1 is i64[], wants f16, bf16, f32 or f64");
+  check(" = gradient @f wrt n", "parameter 1 is i64[]");
+  check(" = gradient @f wrt 0, x", "a parameter is not there or is named twice");
+  check(" = gradient @f wrt 7", "a parameter is not there or is named twice");
+  check(" = gradient @f wrt x keeping 2", "a kept result is not there");
+  check(" = gradient @g wrt 0 func @g = gradient @main wrt 0", "is declared to be a gradient of itself");
+  check(
+      "(%x: f32[2]) -> (f32[]) { %y = call %x {callee = \"g\"} : f32[] return %y } func @g = gradient @f wrt "
+      "x",
+      "@g has another number of parameters or results");
+}
+
+TEST_CASE("adjoint rules have the type that their function asks for") {
+  auto check = [](const std::string& rule, const std::string& wanted) {
+    check_text("module @m { func @main(%x: f32[2], %n: i64[]) -> (f32[2]) by @r { return %x }" + rule + " }",
+               wanted);
+  };
+  check("", "there is no adjoint rule @r");
+  check("func @r(%x: f32[2], %n: i64[], %y: f32[2]) -> (f32[2]) { return %y }",
+        "wants the parameters, the results and a seed of each float result");
+  check("func @r(%x: f32[2], %n: i64[], %y: f32[2], %s: f32[2]) -> () { return }",
+        "wants to return a gradient for each float parameter");
+}
+
 } // namespace
 } // namespace firn

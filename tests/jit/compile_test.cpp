@@ -203,6 +203,40 @@ TEST_CASE("a model that was kept is not compiled again") {
   CHECK(has(warned.diagnostics()[0].message, "chmod"));
 }
 
+TEST_CASE("a declared gradient is a model, and is kept as one") {
+  TemporaryFolder scratch = std::move(*TemporaryFolder::make());
+  const std::string folder = scratch.path() + "/cache";
+  const std::string text = R"(module @m {
+    func @main(%x: f32[8]) -> (f32[8]) {
+      %y = multiply %x, %x : f32[8]
+      return %y
+    }
+    func @g = gradient @main wrt x
+    func @h = gradient @g wrt x
+  })";
+  int compilations = 0;
+  auto compile = [&](const char* entry) {
+    jit::Compiler compiler(jit::Options().cache(folder));
+    jit::ModelOptions options;
+    options.option("--entry", entry);
+    options.progress(
+        [](void* context, const char* phase) {
+          *static_cast<int*>(context) += phase == std::string("import") ? 1 : 0;
+        },
+        &compilations);
+    jit::Model model = compiler.compile("m.hlo", text.data(), text.size(), options);
+    if (!model) FAIL(model.message());
+    return model;
+  };
+  const std::vector<float> slope = run_once(compile("g")), curvature = run_once(compile("h"));
+  CHECK(compilations == 2);
+  CHECK(compile("g").outputs()[0].name == std::string("d_x"));
+  CHECK(run_once(compile("g")) == slope);
+  CHECK(compilations == 2);
+  CHECK(slope.size() == 8);
+  CHECK(curvature == std::vector<float>(8, 2));
+}
+
 TEST_CASE("threads compile, run and drop models", "[.stress]") {
   jit::Compiler compiler;
   int64_t early = 0;

@@ -1,6 +1,8 @@
 // See campaign.h.
 #include "tests/random/campaign.h"
 
+#include "tests/random/check_gradients.h"
+#include "tests/random/gradient_case.h"
 #include "tests/random/process.h"
 #include "tests/random/shrink.h"
 
@@ -22,8 +24,23 @@ std::string brief(const std::string& message) {
   return line.size() > 240 ? line.substr(0, 240) + "..." : line;
 }
 
-Verdict check_seed(uint64_t seed, const Phase& phase) {
-  return check_case(generate_case(seed), phase);
+// A graph with a gradient, compiled where it has one. Graphs that have none, or for whose gradient a kernel
+// is missing, are limits.
+Verdict check_gradient_object(const TestCase& test, const Phase& phase) {
+  std::string why;
+  phase("differentiate");
+  auto derived = with_gradient(test, why);
+  if (!derived) return {"limit", why};
+  derived->setting.weights = driver::Weights::Embed; // other weights would be checked without the gradient
+  Verdict verdict = check_case(*derived, phase);
+  if (verdict.kind == "unsupported") verdict.kind = "limit";
+  return verdict;
+}
+
+Verdict check(const CampaignOptions& options, const TestCase& test, uint64_t seed, const Phase& phase) {
+  if (options.gradient_objects && test.refusal.empty()) return check_gradient_object(test, phase);
+  if (options.gradients == 0) return check_case(test, phase);
+  return check_gradients(test, seed, options.gradients, phase);
 }
 
 class Campaign {
@@ -35,8 +52,10 @@ public:
     while (next_ < options_.end || !running_.empty()) {
       while (next_ < options_.end && running_.size() < static_cast<size_t>(options_.jobs)) {
         uint64_t seed = next_++;
-        running_.emplace(seed, CheckProcess([seed](const Phase& phase) { return check_seed(seed, phase); },
-                                            options_.seconds));
+        auto check_seed = [this, seed](const Phase& phase) {
+          return check(options_, generate_case(seed), seed, phase);
+        };
+        running_.emplace(seed, CheckProcess(check_seed, options_.seconds));
       }
       serve();
     }
@@ -48,7 +67,10 @@ public:
       limits += count;
       if (options_.limits) std::printf("  limit: %dx %s\n", count, message.c_str());
     }
-    std::printf("  refused, as no kernel takes their dims: %d\n", limits);
+    std::printf("  refused, as %s: %d\n",
+                options_.gradients || options_.gradient_objects ? "they have no gradient"
+                                                                : "no kernel takes their dims",
+                limits);
     return std::move(failures_);
   }
 
@@ -117,8 +139,8 @@ void shrink_failure(const CampaignOptions& options, const Failure& failure) {
   TestCase test = generate_case(failure.seed);
   Verdict last = failure.verdict;
   auto still_fails = [&](const TestCase& less) {
-    Verdict verdict =
-        CheckProcess([&](const Phase& phase) { return check_case(less, phase); }, options.seconds).wait();
+    auto check_less = [&](const Phase& phase) { return check(options, less, failure.seed, phase); };
+    Verdict verdict = CheckProcess(check_less, options.seconds).wait();
     bool same = verdict.kind == failure.verdict.kind;
     if (same) last = verdict;
     return same;

@@ -5,6 +5,7 @@
 #include "compiler/driver/tensor_error.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/integer_text.h"
+#include "compiler/passes/pass.h"
 #include "compiler/support/temporary_folder.h"
 #include "tests/random/guarded_heap.h"
 #include "tests/random/other_weights.h"
@@ -298,6 +299,9 @@ Verdict check_case(const TestCase& test, const std::function<void(const std::str
   auto imported =
       onnx::import_onnx_bytes("model.onnx", test.graph.encode(), test.graph.import_options(), diagnostics);
   if (!imported) return fail("refused");
+  PipelineRun passes;
+  if (Result derived = run_passes(*imported->module, "differentiate", passes); !derived)
+    return failed("differentiate", derived.error());
   std::vector<Run> runs;
   if (Verdict verdict = evaluate_runs(test, *imported->module, runs); !verdict.passed()) return verdict;
 

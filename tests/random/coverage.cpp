@@ -22,6 +22,7 @@ bool is_exempt(Opcode opcode) {
   case Opcode::Atan2:
   case Opcode::CountOnes:
   case Opcode::SelectAndScatter:
+  case Opcode::StopGradient:
   case Opcode::DynamicBroadcast:
   case Opcode::DynamicIota:
   case Opcode::DynamicPad:

@@ -1,6 +1,8 @@
 // Random graphs through the whole compiler against the evaluator.
 //   random_graphs --seeds 0..20000 --jobs 2      # exit code 0 only if all pass
 //   random_graphs --seed 4711 --write DIR        # one again, shrunk, as a case that `firn verify` reads
+//   random_graphs --seeds 0..2000 --gradients 1  # gradients against finite differences; 2: second order
+//   random_graphs --seeds 0..300 --gradient-objects  # gradients as objects against the evaluator
 //   random_graphs --seeds 0..300 --coverage      # which graph ops and operators they hold
 // Each seed is one graph, one CPU and one set of options.
 #include "tests/random/campaign.h"
@@ -26,7 +28,13 @@ int main(int argc, char** argv) {
   std::string cpu;
   app.add_option("--cpu", cpu, "for this one alone, such as " + std::string(firn::test::kTileCpu));
   bool coverage = false;
-  app.add_flag("--limits", options.limits, "say why graphs are refused whose dims vary");
+  app.add_flag("--limits", options.limits, "say why graphs are refused whose dims vary, or have no gradient");
+  app.add_flag("--gradient-objects", options.gradient_objects,
+               "derive each graph by the operator Gradient, and compile both");
+  app.add_option(
+         "--gradients", options.gradients,
+         "compile nothing; compare gradients of this order, by the evaluator, with finite differences")
+      ->check(CLI::Range(1, 2));
   app.add_flag("--coverage", coverage,
                "compile nothing; count the graph ops and operators, 1 if one is missing");
   CLI11_PARSE(app, argc, argv);

@@ -166,7 +166,7 @@ std::string TestGraph::import_flags() const {
 
 std::string TestGraph::encode() const {
   Model model;
-  model.opsets = {{"", 27}, {"com.microsoft", 1}};
+  model.opsets = {{"", 27}, {"com.microsoft", 1}, {"ai.onnx.preview.training", 1}};
   model.ir_version = 11;
   for (const std::string& name : inputs)
     model.graph.inputs.push_back(

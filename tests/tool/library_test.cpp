@@ -30,7 +30,7 @@ driver::CompileOptions digits(const std::string& stem) {
 }
 
 struct Unit {};
-struct UnitOptions : RewriteLimit {};
+struct UnitOptions : RewriteLimit, PassRefusal {};
 
 // The state that the compiler may not change: handlers of signals, the locale, the folder.
 struct ProcessState {

@@ -37,13 +37,13 @@ def check_plans_help():
 
 
 def check_verbs():
-    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize bench verify ops reduce help version")
+    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize bench verify ops gradcheck reduce help version")
     expect(["compil"], 2, "did you mean 'compile'?")
     expect([], 2, "verbs: compile ")
     expect(["compile", MODEL, "--exernal", "x"], 2, "there is no option '--exernal', did you mean '--external'?", "firn help compile")
     expect(["--frobnicate"], 2, "there is no option '--frobnicate'")
     expect(["compile"], 2, "model is required")
-    for verb in ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "reduce", "version"):
+    for verb in ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "gradcheck", "reduce", "version"):
         done = expect(["help", verb], 0, "Usage: firn " + verb)
         check(done.stdout == firn(verb, "--help").stdout, f"help {verb} and {verb} --help differ")
         check(f"  {verb} " in firn("help").stdout, f"firn help does not list {verb}")

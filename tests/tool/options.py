@@ -8,7 +8,7 @@ import re
 
 from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, symbolic_model, temporary_folder
 
-VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "reduce", "help", "version")
+VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "gradcheck", "reduce", "help", "version")
 ONE_OF_LEVELS = "none of 0, 1, 2, 3, s, z"
 NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
 
@@ -49,13 +49,16 @@ COMPILING = {
     "--passes": [("zz", "wanted one of: ")],
     "--initializers-are-inputs": None,
 }
+TEXT = {
+    "--weights-in": [("w", "goes with a graph in text form")],
+    "--entry": [("g", "goes with a graph in text form")],
+}
 COMPILE = {
     "-o": [("/nowhere/out", "No such file or directory")],
     "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
     "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, header, manifest")],
-    "--weights-in": [("w", "goes with a graph in text form")],
     "--weights-out": [("w", "no effect with --emit=obj")],
     "--dump-passes": [("/proc/nowhere", "cannot write")],
     "--rewrite-limit": [("-5", "whole number"), ("x", "whole number"), ("99999999999", "whole number")],
@@ -108,26 +111,30 @@ QUANTIZE = {
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
     "--initializers-are-inputs": [(None, "all initializers are constants")],
 }
+IMPORTING = ("--dim", "--max", "--shape", "--state", "--length", "--const", "--custom-op", "--value", "--passes", "--initializers-are-inputs")
+GRADCHECK = {**{option: COMPILING[option] for option in IMPORTING}, **TEXT,
+             "--wrt": [("zz", "--wrt names 'zz'")], "--samples": [(bad, "") for bad in ("-1", "x")], "--seed": [("x", "")]}
 REDUCE = {
     "--check": None, "--message": [("zz", "does not print 'zz'")], "-o": [("/nowhere/out", "No such file or directory")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")], "-q": None,
 }
 TABLE = {
-    "compile": ([MODEL], {**COMPILING, **COMPILE}),
-    "run": ([MODEL], {**COMPILING, **RUN}),
+    "compile": ([MODEL], {**COMPILING, **TEXT, **COMPILE}),
+    "run": ([MODEL], {**COMPILING, **TEXT, **RUN}),
     "inspect": ([MODEL], {**COMPILING, "--json": None}),
-    "bench": ([MODEL], {**COMPILING, **BENCH}),
-    "verify": ([DIGITS], {**COMPILING, **VERIFY}),
+    "bench": ([MODEL], {**COMPILING, **TEXT, **BENCH}),
+    "verify": ([DIGITS], {**COMPILING, **TEXT, **VERIFY}),
     "opt": (["graph.hlo"], OPT),
     "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
     "ops": ([], {"--json": None}),
+    "gradcheck": ([MODEL], GRADCHECK),
     "reduce": ([MODEL, "--check", "false {}"], REDUCE),
     "help": ([], {}),
     "version": ([], {}),
 }
 # Of single cases `verify` says what is wrong with them; the command line is fine.
 PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--hot": "zz=1", "--max": "zz=1", "--length": ("zz=1", "image=1"), "--const": ("zz=1", "image=1,2"),
-            "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
+            "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db", "--weights-in": "w", "--entry": "g"}
 
 
 def options_of(verb):

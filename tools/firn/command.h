@@ -24,6 +24,7 @@ using Action = std::function<int()>;
 void add_bench_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_documents_command(CLI::App& app, Action& action);
+void add_gradcheck_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
 void add_ops_command(CLI::App& app, Action& action);
 void add_opt_command(CLI::App& app, Action& action);

@@ -81,6 +81,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   start->excludes(seconds)->excludes(simulate)->excludes(at);
   output->needs(build);
   command->flags.add_to(*verb);
+  command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/true);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"

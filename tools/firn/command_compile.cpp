@@ -162,13 +162,12 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->take_all();
   command->flags.add_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/true);
+  command->flags.add_text_to(*verb);
   verb->add_option(
           "--emit", command->emit,
           "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "
           "kernels read), kernel, llvm, asm, header or manifest")
       ->check(one_of(emit_names()));
-  verb->add_option("--weights-in", options.weights_in,
-                   "side file with the large constants of a graph in text form");
   verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
   verb->add_option("--dump-passes", options.dump_folder,
                    "write the graph or the kernels after every changing pass into this folder");

@@ -136,6 +136,7 @@ std::unique_ptr<CLI::App> make_command_line(Action& action) {
   add_bench_command(*app, action);
   add_verify_command(*app, action);
   add_ops_command(*app, action);
+  add_gradcheck_command(*app, action);
   add_reduce_command(*app, action);
   add_documents_command(*app, action);
   add_help_command(*app, action);

@@ -71,12 +71,15 @@ int run(VerifyCommand& command) {
 void add_run_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<RunCommand>();
   CLI::App* verb = app.add_subcommand("run", "Run a model once on tensors from files");
-  verb->add_option("model", command->flags.options.model, "the ONNX model; -: standard input")->required();
+  verb->add_option("model", command->flags.options.model,
+                   "the ONNX model, or a graph in text form (.hlo); -: standard input")
+      ->required();
   verb->add_option("--input", command->inputs, "NAME=FILE, a .npy or .pb file; repeatable")->take_all();
   verb->add_option("--output-dir", command->options.output_dir,
                    "write outputs here as NAME.npy; default: print them");
   add_engine(*verb, command->engine);
   command->flags.add_to(*verb);
+  command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/true);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
@@ -89,7 +92,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   driver::VerifyOptions& options = command->options;
   CLI::App* verb = app.add_subcommand("verify", "Check models against stored inputs and outputs");
   verb->add_option("folders", options.folders,
-                   "folders of cases (model.onnx and test_data_set_*), searched recursively")
+                   "folders of cases (model.onnx or model.hlo, and test_data_set_*), searched recursively")
       ->required();
   CLI::Option* engine = add_engine(*verb, command->engine);
   CLI::Option* against =
@@ -116,6 +119,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");
   verb->add_flag("--verbose", options.verbose, "name inputs whose values were fixed, as they decide shapes");
   command->flags.add_to(*verb);
+  command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/false);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"

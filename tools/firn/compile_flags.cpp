@@ -164,18 +164,21 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
 }
 
 // Dims, shapes and values that the model leaves open.
+static void add_specializations_option(CLI::App& verb, CompileFlags& flags) {
+  verb.add_option(
+          "--hot", flags.specializations,
+          "values of dims that vary for which the object has code of their own, over the same "
+          "weights: NAME=VALUE, or NAME=VALUE,NAME=VALUE for both at once; repeatable, the first that "
+          "fits a run is taken")
+      ->take_all();
+}
+
 static void add_model_options(CLI::App& verb, CompileFlags& flags) {
   verb.add_option(
           "--dim", flags.dims,
           "value of a symbolic dim, NAME=VALUE, or for one object the values that it may have: NAME=1..8, "
           "NAME=32..512:32 (multiples) or NAME=1|4|8; or what it always is, another dim or a sum or product "
           "of some: NAME=OTHER, NAME=past+seq; repeatable")
-      ->take_all();
-  verb.add_option(
-          "--hot", flags.specializations,
-          "values of dims that vary for which the object has code of their own, over the same "
-          "weights: NAME=VALUE, or NAME=VALUE,NAME=VALUE for both at once; repeatable, the first that "
-          "fits a run is taken")
       ->take_all();
   verb.add_option(
           "--max", flags.bounds,
@@ -215,6 +218,11 @@ static void add_model_options(CLI::App& verb, CompileFlags& flags) {
 void CompileFlags::add_to(CLI::App& verb) {
   add_target_options(verb, *this);
   add_code_options(verb, *this);
+  add_specializations_option(verb, *this);
+  add_model_to(verb);
+}
+
+void CompileFlags::add_model_to(CLI::App& verb) {
   add_model_options(verb, *this);
   verb.add_option("--passes", options.passes,
                   "passes to run instead of the default ones, comma-separated; none: none");
@@ -228,6 +236,14 @@ void CompileFlags::add_generation_to(CLI::App& verb, bool jobs) {
   verb.add_option("--cache", options.cache_folder,
                   "a folder that keeps machine code for later compilations, up to 1 GB")
       ->check(not_empty());
+}
+
+void CompileFlags::add_text_to(CLI::App& verb) {
+  verb.add_option("--weights-in", options.weights_in,
+                  "side file with the large constants of a graph in text form");
+  verb.add_option("--entry", options.entry,
+                  "the function of a graph in text form that is the model, such as a declared gradient; "
+                  "default: @main, and for compile all that are not called");
 }
 
 Result CompileFlags::finish() {

@@ -26,6 +26,10 @@ struct CompileFlags {
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
+  // Adds the part of these that says what the model is and which passes it takes, for verbs without code.
+  void add_model_to(CLI::App& verb);
+  // Adds what goes with graphs in text form.
+  void add_text_to(CLI::App& verb);
   // Adds --visible-to, of what loads code.
   void add_visibility_to(CLI::App& verb);
   // Adds the options of verbs that run code, --visible-to among them; called after add_to().

@@ -106,7 +106,8 @@ std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const Import
                                   "' whose largest value has to be known and is not"));
   if (!diagnostics.empty()) return nullptr;
   imported->dims = std::move(state.varying);
-  erase_unused(main.body());
+  for (const auto& function : imported->module->functions()) erase_unused(function->body());
+  if (imported->module->functions().size() > 1) imported->module->entry = main.name();
   for (const auto& [location, external] : model->source.external)
     if (external) {
       imported->facts.external_files.push_back(external->path());

@@ -11,7 +11,7 @@
 
 namespace firn::kernel {
 
-struct KernelPassOptions : RewriteLimit {
+struct KernelPassOptions : RewriteLimit, PassRefusal {
   KernelPassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr,
                     const TargetInfo* common = nullptr)
       : target(machine), baseline(common), goals(wanted) {}

@@ -4,6 +4,8 @@
 //   %s = slice %x {limits = [4], starts = [0], strides = [1]} : f32[4]        ->   %x
 //   %c = concatenate %x {dim = 0} : f32[4]                                    ->   %x
 //
+// stop_gradient goes once no gradient is declared that is still to be derived.
+//
 // - Requires: nothing.
 // - Establishes: no identity reshape, transpose, slice, pad, convert, broadcast, concatenate, copy, reduce,
 //   reverse; reverse names only dims of extent above 1.
@@ -68,8 +70,16 @@ bool returns_operand(const Instruction& instruction) {
   }
 }
 
+// Whether gradients are declared that still have to be derived.
+bool declares_gradients(const Module& module) {
+  return std::any_of(module.functions().begin(), module.functions().end(),
+                     [](const auto& function) { return function->gradient.has_value(); });
+}
+
 Value eliminate(Instruction& instruction, const PassOptions&) {
   if (instruction.num_results() != 1 || instruction.num_operands() == 0) return {};
+  if (instruction.is(Opcode::StopGradient))
+    return declares_gradients(*instruction.parent()->function()->module()) ? Value{} : instruction.operand(0);
   Value operand = instruction.operand(0);
   if (instruction.is(Opcode::Reverse)) return drop_reversed_units(instruction);
   if (instruction.is(Opcode::DynamicUpdateSlice)) // an update of the whole replaces it

@@ -1,6 +1,7 @@
-// Importers of ai.onnx.preview.training: one step of an optimizer over any number of tensors.
+// Importers of ai.onnx.preview.training: gradients, and one step of an optimizer over any number of tensors.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/ops/training_operators.h"
 
 namespace firn::onnx {
 
@@ -121,6 +122,8 @@ const OperatorRow kRows[] = {
      "one step of gradient descent with accumulated squares"},
     {kDomain, "Adam", 1, kLatest, 6, kVariadic, 1, kVariadic, "f32|f64 i64 f32|f64", import_adam,
      "one step of gradient descent with two running means"},
+    {kDomain, "Gradient", 1, kLatest, 1, kVariadic, 1, kVariadic, "", import_gradient,
+     "derivatives of a tensor of the graph, at values that are given"},
     {kDomain, "Momentum", 1, kLatest, 5, kVariadic, 1, kVariadic, "f32|f64 i64 f32|f64", import_momentum,
      "one step of gradient descent with momentum, standard or Nesterov's"},
 };

@@ -144,6 +144,7 @@ class Operator(NamedTuple):
     name: str
     opsets: str
     types: str
+    derivative: str
     cases_passed: int
     documentation: str
 

@@ -1,0 +1,187 @@
+// differentiate: writes the bodies of functions that are declared to be gradients.
+//
+//   func @f(%x: f32[4]) -> (f32[4]) { %y = tanh %x ... }
+//   func @g = gradient @f wrt x seedable
+// becomes
+//   func @g(%x: f32[4], %seed: f32[4]) -> (f32[4]) {
+//     %y = tanh %x     %d = multiply %seed, (1 - %y * %y)     return %d
+//   }
+//
+// The body of the callee stands in front; a reverse sweep over it (reverse_sweep.h) writes the cotangents by
+// the rules of adjoints.def. The results of the forward part that rules name are the tape: they live as long
+// as they are read. A gradient of a gradient is the same sweep over what the first one has written.
+//
+// - Requires: nothing. Refuses the module if what has no derivative lies between a parameter and the result.
+// - Establishes: no function is declared to be a gradient; derived functions, and functions that call
+//   gradients, have no calls. If one function alone is compiled, what it called has no body left.
+// - Breaks: nothing.
+#include "compiler/graph/function_type.h"
+#include "compiler/passes/gradient/reverse_sweep.h"
+#include "compiler/passes/passes.h"
+
+namespace firn {
+namespace {
+
+using gradient::ReverseSweep;
+
+class Differentiation {
+public:
+  explicit Differentiation(Module& module) : module_(module) {}
+
+  // Writes the function's body, and first those of the gradients that it needs.
+  std::optional<Diagnostic> derive(Function& function) {
+    if (!function.gradient) return derive_callees(function.body());
+    if (!open_.insert(&function).second)
+      return unsupported_error("@" + function.name() + ": no gradient: it is computed by its own gradient");
+    GradientOf declared = *function.gradient;
+    Function& callee = *module_.find(declared.callee);
+    if (auto refused = derive(callee)) return refused;
+    std::vector<Value> results = write_forward(function, callee, declared);
+    if (auto refused = write_backward(function, declared, results)) {
+      refused->message = "@" + function.name() + ": " + refused->message;
+      return refused;
+    }
+    name_values(function, callee, declared);
+    function.gradient.reset();
+    return std::nullopt;
+  }
+
+private:
+  std::optional<Diagnostic> derive_callees(const Region& region) {
+    if (!visited_.insert(&region).second) return std::nullopt;
+    for (const auto& instruction : region.instructions()) {
+      if (instruction->is(Opcode::Call))
+        if (auto refused = derive(*module_.find(instruction->attributes().text("callee")))) return refused;
+      for (int i = 0; i < instruction->num_regions(); ++i)
+        if (auto refused = derive_callees(instruction->region(i))) return refused;
+    }
+    return std::nullopt;
+  }
+
+  // The callee's body, or a call of what has an adjoint rule. Returns the callee's results.
+  static std::vector<Value> write_forward(Function& function, const Function& callee,
+                                          const GradientOf& declared) {
+    Region& body = function.body();
+    std::vector<Value> arguments;
+    for (const Instruction* parameter : callee.body().parameters())
+      arguments.push_back(body.add_parameter(parameter->type(), parameter->name())->result());
+    if (declared.seedable) {
+      Value from = callee.body().results()[static_cast<size_t>(declared.from)];
+      std::vector<std::string> names;
+      for (const Instruction* parameter : body.parameters()) names.push_back(parameter->name());
+      body.add_parameter(from.type(), seed_name(names));
+    }
+    if (callee.adjoint_rule.empty()) return body.inline_region(callee.body(), arguments);
+    std::vector<Type> types;
+    for (Value result : callee.body().results()) types.push_back(result.type());
+    Instruction* call = body.append(Opcode::Call, arguments, types, {{"callee", callee.name()}});
+    std::vector<Value> results;
+    for (int i = 0; i < call->num_results(); ++i) results.push_back(call->result(i));
+    return results;
+  }
+
+  static std::optional<Diagnostic> write_backward(Function& function, const GradientOf& declared,
+                                                  const std::vector<Value>& forward) {
+    Region& body = function.body();
+    body.set_results(forward); // inlining replaces them
+    std::vector<Value> wrt, results;
+    for (int number : declared.wrt) wrt.push_back(body.parameter(number));
+    if (auto refused = gradient::inline_active(body, wrt)) return refused;
+    std::vector<Value> primals = body.results();
+    ReverseSweep sweep(body, wrt);
+    GraphBuilder builder(body);
+    Value from = primals[static_cast<size_t>(declared.from)];
+    Value seed = declared.seedable ? body.parameter(static_cast<int>(body.parameters().size()) - 1)
+                                   : builder.splat_like(from, 1);
+    if (sweep.is_active(from)) sweep.seed(from, seed);
+    if (auto refused = sweep.run()) return refused;
+    for (Value parameter : wrt) {
+      Value cotangent = sweep.cotangent(parameter);
+      results.push_back(cotangent ? cotangent : gradient::zeros_like(builder, parameter));
+    }
+    // The sweep may have put other instructions in the place of loops.
+    for (int number : declared.keeping) results.push_back(body.results()[static_cast<size_t>(number)]);
+    body.set_results(std::move(results));
+    return gradient::inline_calls(body);
+  }
+
+  // Gradients are called after their parameters, kept results what the callee calls them.
+  static void name_values(Function& function, const Function& callee, const GradientOf& declared) {
+    function.parameter_names = callee.parameter_names;
+    for (size_t i = function.parameter_names.size(); i < function.body().parameters().size(); ++i) {
+      bool is_seed = declared.seedable && i + 1 == function.body().parameters().size();
+      function.parameter_names.push_back(is_seed ? seed_name(function.parameter_names)
+                                                 : function.body().parameters()[i]->name());
+    }
+    for (int number : declared.wrt)
+      function.result_names.push_back("d_" + function.parameter_names[static_cast<size_t>(number)]);
+    for (int number : declared.keeping) {
+      auto index = static_cast<size_t>(number);
+      bool is_named = index < callee.result_names.size();
+      function.result_names.push_back(is_named ? callee.result_names[index]
+                                               : "result" + std::to_string(number));
+    }
+  }
+
+  Module& module_;
+  std::set<const Region*> visited_; // functions with a body
+  std::set<const Function*> open_;  // gradients that have been begun
+};
+
+using Names = std::set<std::string>;
+
+bool calls_one_of(const Region& region, const Names& names) {
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::Call) && names.count(instruction->attributes().text("callee"))) return true;
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (calls_one_of(instruction->region(i), names)) return true;
+  }
+  return false;
+}
+
+// Puts the bodies of gradients in the place of their calls, which kernels do not have. True if it was done.
+std::optional<Diagnostic> inline_gradients(Module& module, const Names& gradients, bool& done) {
+  for (const auto& function : module.functions()) {
+    if (!calls_one_of(function->body(), gradients)) continue;
+    done = true;
+    if (auto refused = gradient::inline_calls(function->body())) return refused;
+  }
+  return std::nullopt;
+}
+
+// Empties the functions other than the one that is compiled, unless adjoint rules tie their types.
+void drop_bodies(Module& module) {
+  for (const auto& function : module.functions())
+    if (!function->adjoint_rule.empty()) return;
+  for (const auto& function : module.functions()) {
+    if (function.get() == &module.main()) continue;
+    Region& body = function->body();
+    body.set_results({});
+    std::vector<Instruction*> all = body.snapshot();
+    for (size_t i = all.size(); i-- > 0;)
+      if (!all[i]->is(Opcode::Parameter)) body.erase(all[i]);
+    function->result_names.clear();
+  }
+}
+
+} // namespace
+
+bool differentiate(Module& module, const PassOptions& options) {
+  bool changed = false, is_inlined = false;
+  Differentiation differentiation(module);
+  Names gradients;
+  for (const auto& function : module.functions()) {
+    if (!function->gradient || !options.take_rewrite()) continue;
+    changed = true;
+    gradients.insert(function->name());
+    if (auto refused = differentiation.derive(*function)) {
+      options.refuse(*refused);
+      return changed;
+    }
+  }
+  if (auto refused = inline_gradients(module, gradients, is_inlined)) options.refuse(*refused);
+  if (is_inlined && !module.entry.empty()) drop_bodies(module);
+  return changed;
+}
+
+} // namespace firn

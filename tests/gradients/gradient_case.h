@@ -1,0 +1,32 @@
+// Modules in text form whose gradients are derived and evaluated.
+#pragma once
+
+#include "compiler/graph/evaluate.h"
+#include "compiler/graph/hlo_text.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+namespace firn::test {
+
+// Parses the text, derives the declared gradients, and verifies what came of it; fails the test otherwise.
+std::unique_ptr<Module> differentiated(const std::string& text);
+// The reason for which the gradients of the module are refused.
+std::string refusal(const std::string& text);
+
+// Runs a function; literals are given as .hlo text, "1, 2.5", of the parameters' types.
+std::vector<LiteralRef> run(const Module& module, const std::string& function,
+                            const std::vector<std::string>& inputs);
+// The elements of a result.
+std::vector<double> elements(const Literal& literal);
+
+// Checks the gradients of a function by all of its float parameters, of each of its float results, and the
+// gradients of these, against differences at random extents; and that a gradient and its own gradient by
+// the seed are transposes. A parameter's name up to '_' says its values: positive (0.3 to 2), signed (0.3
+// to 1.2 of either sign), distinct (such numbers, none close to another), small (-0.2 to 0.2), large (1.3
+// to 3), unit (0.41 to 0.5), ratio (1.05 to 1.15), index5 (integers from -5 to 4), start3 (0 to 3), flag,
+// and all else numbers from -0.9 to 0.9.
+void check_by_differences(const std::string& text, const std::string& function, int draws);
+
+} // namespace firn::test
