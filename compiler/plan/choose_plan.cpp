@@ -24,6 +24,13 @@ std::string unless(bool is_covered, const char* wrong) {
   return is_covered ? "" : wrong;
 }
 
+// Nothing if windows lie between the elements of what they select from.
+std::optional<Fixed> selects_by_plain_windows(const Instruction& select) {
+  for (const WindowDim& dim : select.attributes().window().dims)
+    if (dim.input_dilation != 1) return std::nullopt;
+  return Fixed::SelectAndScatter;
+}
+
 struct Completion {
   const Instruction& instruction;
   const ContractionContext& context;
@@ -73,6 +80,7 @@ std::optional<Fixed> fixed_algorithm(const Instruction& instruction) {
   case Opcode::DynamicUpdateSlice: return Fixed::UpdateSlice;
   case Opcode::ScatterElements: return Fixed::ScatterElements;
   case Opcode::ScatterND: return Fixed::ScatterND;
+  case Opcode::SelectAndScatter: return selects_by_plain_windows(instruction);
   case Opcode::NonZero: return Fixed::NonZero;
   case Opcode::Sort: return Fixed::Sort;
   case Opcode::Convert:

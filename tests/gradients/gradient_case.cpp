@@ -95,11 +95,6 @@ private:
   SymbolTable symbols_;
 };
 
-struct Declared {
-  std::string primal, gradient;
-  int from;
-};
-
 std::vector<int> differentiable(const std::vector<Type>& types) {
   std::vector<int> numbers;
   for (size_t i = 0; i < types.size(); ++i)
@@ -147,6 +142,23 @@ void check_transposition(const gradient::ComparedGradient& compared, std::mt1993
 
 } // namespace
 
+std::vector<Declared> declare_both_orders(Module& module, const std::string& function) {
+  std::vector<Declared> all = declare_gradients(module, function);
+  for (size_t i = 0, first_order = all.size(); i < first_order; ++i)
+    for (const Declared& each : declare_gradients(module, all[i].gradient)) all.push_back(each);
+  return all;
+}
+
+std::vector<LiteralRef> draw_inputs(const Module& module, const Function& function, std::mt19937_64& random) {
+  Inputs inputs(random);
+  inputs.draw_extents(module);
+  std::vector<LiteralRef> literals;
+  std::vector<std::string> names = parameter_names(function);
+  for (const Instruction* parameter : function.body().parameters())
+    literals.push_back(inputs.draw(parameter->type(), names[literals.size()]));
+  return literals;
+}
+
 std::unique_ptr<Module> differentiated(const std::string& text) {
   auto module = parsed(text);
   Result done = derive(*module);
@@ -187,9 +199,7 @@ std::vector<double> elements(const Literal& literal) {
 
 void check_by_differences(const std::string& text, const std::string& function, int draws) {
   auto module = parsed(text);
-  std::vector<Declared> all = declare_gradients(*module, function);
-  for (size_t i = 0, first_order = all.size(); i < first_order; ++i)
-    for (const Declared& each : declare_gradients(*module, all[i].gradient)) all.push_back(each);
+  std::vector<Declared> all = declare_both_orders(*module, function);
   Result done = derive(*module);
   if (!done) FAIL(done.error().message);
   std::mt19937_64 random(1);

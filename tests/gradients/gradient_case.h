@@ -21,6 +21,16 @@ std::vector<LiteralRef> run(const Module& module, const std::string& function,
 // The elements of a result.
 std::vector<double> elements(const Literal& literal);
 
+// A gradient by all float parameters of a function, of one result.
+struct Declared {
+  std::string primal, gradient;
+  int from;
+};
+// Declares the gradients of each float result of a function, and the gradients of these.
+std::vector<Declared> declare_both_orders(Module& module, const std::string& function);
+// Values for the parameters of a function at drawn extents, by the names of parameters as below.
+std::vector<LiteralRef> draw_inputs(const Module& module, const Function& function, std::mt19937_64& random);
+
 // Checks the gradients of a function by all of its float parameters, of each of its float results, and the
 // gradients of these, against differences at random extents; and that a gradient and its own gradient by
 // the seed are transposes. A parameter's name up to '_' says its values: positive (0.3 to 2), signed (0.3
