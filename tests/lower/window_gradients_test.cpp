@@ -1,0 +1,133 @@
+// Kernels that gradients of pooling and of gathers need: select_and_scatter, windows over elements that lie
+// apart, and sums of slices at places that are computed.
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+std::string region(const std::string& dtype, const std::string& code, const std::string& result) {
+  std::string scalar = dtype + "[]";
+  return "region(%a: " + scalar + ", %b: " + scalar + ") { %c = " + code + " : " + result + " return %c }";
+}
+
+// The body over %x and %s.
+std::string selecting(const std::string& dtype, const std::string& dims, const std::string& window,
+                      const std::string& direction = "ge", const std::string& combiner = "add") {
+  return "%i = constant [1] : " + dtype + "[] %r = select_and_scatter %x, %s, %i {window = " + window + "} " +
+         region(dtype, "compare %a, %b {direction = " + direction + "}", "bool[]") + ", " +
+         region(dtype, combiner + " %a, %b", dtype + "[]") + " : " + dtype + "[" + dims + "]";
+}
+
+struct WindowCase {
+  const char *from, *to, *window;
+};
+
+constexpr WindowCase kWindows[] = {{"2,3,8,6", "2,3,4,3", "1x1x2x2 stride 1x1x2x2"},
+                                   {"1,1,7,7", "1,1,7,7", "1x1x3x3 pad 0_0x0_0x1_1x1_1"},
+                                   {"2,5,5,9", "2,5,2,4", "1x1x3x2 stride 1x1x2x2"},
+                                   {"9,2,17", "9,2,8", "1x1x3 stride 1x1x2"},
+                                   {"3,1,1", "3,1,1", "1x1x1"},
+                                   {"0,2,4", "0,2,2", "1x1x2 stride 1x1x2"},
+                                   {"7", "2", "3 stride 2 dilate 2"},
+                                   {"3", "7", "1 pad 2_2"},
+                                   {"5,4", "4,4", "2x1"},
+                                   {"6,5", "2,2", "3x2 pad 0_0x-1_0 stride 3x2"},
+                                   {"40,33,4,4", "40,33,2,2", "1x1x2x2 stride 1x1x2x2"}};
+
+void check_selection(const WindowCase& test, const std::string& dtype, LoweredOptions options) {
+  options.tolerance = 0;
+  for (Placement placement : {Placement::AtStart, Placement::AtEnd}) {
+    options.placement = placement;
+    std::string from(test.from), to(test.to);
+    expect_lowered("%x: " + dtype + "[" + from + "], %s: " + dtype + "[" + to + "]",
+                   selecting(dtype, from, test.window), dtype + "[" + from + "]", options);
+  }
+}
+
+std::string module_of(const std::string& symbols, const std::string& parameters, const std::string& body,
+                      const std::string& type) {
+  return "module @test { " + symbols + " func @main(" + parameters + ") -> (" + type + ") { " + body +
+         " return %r } }";
+}
+
+} // namespace
+
+TEST_CASE("select_and_scatter gives what windows select", "[lower]") {
+  for (const WindowCase& test : kWindows) {
+    INFO(test.window);
+    check_selection(test, "f32", {});
+    check_selection(test, "f32", {.optimize_size = true, .math = Math::Strict});
+    check_selection(test, "f32", {.threads = 3});
+    check_selection(test, "f64", {.cpus = {"x86-64-v3"}});
+  }
+}
+
+TEST_CASE("of equal elements the comparison says which one is selected", "[lower]") {
+  for (const WindowCase& test : kWindows)
+    for (const char* direction : {"ge", "gt", "le", "lt"})
+      for (const char* combiner : {"add", "maximum"}) {
+        INFO(test.window << " " << direction << " " << combiner);
+        std::string type = "i32[" + std::string(test.from) + "]";
+        expect_lowered("%x: " + type + ", %s: i32[" + std::string(test.to) + "]",
+                       selecting("i32", test.from, test.window, direction, combiner), type,
+                       {.ranges = {{"x", {0, 1}}}, .cpus = {"x86-64-v3", "native"}});
+      }
+}
+
+TEST_CASE("select_and_scatter over extents that vary", "[lower]") {
+  LoweredOptions options{.tolerance = 0, .extents = {{{"n", 0}}, {{"n", 1}}, {{"n", 5}}}};
+  for (int threads : {1, 3}) {
+    options.threads = threads;
+    expect_lowered_module(module_of("symbol n in [0, 5]", "%x: f32[n,3,6,7], %s: f32[n,3,3,3]",
+                                    selecting("f32", "n,3,6,7", "1x1x2x3 stride 1x1x2x2"), "f32[n,3,6,7]"),
+                          options);
+    expect_lowered_module(module_of("symbol n in [0, 5]", "%x: f32[2,n], %s: f32[2,n]",
+                                    selecting("f32", "2,n", "1x3 pad 0_0x1_1"), "f32[2,n]"),
+                          options);
+  }
+}
+
+TEST_CASE("windows over elements that lie apart", "[lower]") {
+  for (auto [from, to, window] :
+       {WindowCase{"2,3,4,3", "2,3,8,6", "1x1x2x2 pad 0_0x0_0x1_1x1_1 input_dilate 1x1x2x2"},
+        {"2,3", "2,9", "1x3 pad 0_0x2_2 input_dilate 1x3"},
+        {"1,5", "1,8", "1x3 pad 0_0x2_2 stride 1x2 input_dilate 1x3"},
+        {"3,1", "3,2", "1x2 pad 0_0x1_1 input_dilate 1x4"},
+        {"2,19", "2,35", "1x4 pad 0_0x1_0 input_dilate 1x2"}})
+    for (const char* reducer : {"add", "maximum"}) {
+      INFO(window << " " << reducer);
+      std::string initial = std::string(reducer) == "add" ? "0" : "-inf";
+      expect_lowered("%x: f32[" + std::string(from) + "]",
+                     "%i = constant [" + initial +
+                         "] : f32[] %r = reduce_window %x, %i {window = " + std::string(window) + "} " +
+                         region("f32", std::string(reducer) + " %a, %b", "f32[]") + " : f32[" + to + "]",
+                     "f32[" + std::string(to) + "]", {.tolerance = 1e-6});
+    }
+}
+
+TEST_CASE("slices that meet at one place are combined in their order", "[lower]") {
+  for (const char* reduction : {"add", "multiply", "minimum", "maximum", "none"})
+    for (const char* width : {"260", "37", "2,129", "1", "0"})
+      for (int threads : {1, 3}) {
+        INFO(reduction << " " << width << " by " << threads);
+        std::string type = "f32[7," + std::string(width) + "]";
+        expect_lowered(
+            "%x: " + type + ", %index: i64[40,1], %u: f32[40," + width + "]",
+            "%r = scatter_nd %x, %index, %u {reduction = " + std::string(reduction) + "} : " + type, type,
+            {.tolerance = 1e-6, .ranges = {{"index", {-7, 6}}, {"u", {0.5, 1.5}}}, .threads = threads});
+      }
+}
+
+TEST_CASE("slices whose width varies", "[lower]") {
+  expect_lowered_module(
+      module_of("symbol n in [0, 41] symbol k in [0, 3]", "%x: f32[5,n], %index: i64[k,1], %u: f32[k,n]",
+                "%r = scatter_nd %x, %index, %u {reduction = add} : f32[5,n]", "f32[5,n]"),
+      {.tolerance = 1e-6,
+       .ranges = {{"index", {-5, 4}}},
+       .extents = {{{"n", 0}, {"k", 3}}, {{"n", 41}, {"k", 3}}, {{"n", 9}, {"k", 0}}, {{"n", 1}, {"k", 2}}},
+       .threads = 3});
+}
