@@ -174,19 +174,23 @@ std::string refusal(const std::string& text) {
   return done.error().message;
 }
 
+std::vector<LiteralRef> literals_of(const Function& function, const std::vector<std::string>& inputs) {
+  std::vector<LiteralRef> literals;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string type = function.body().parameters()[i]->type().to_string();
+    auto module = parsed("module @l { func @main() -> (" + type + ") { %r = constant [" + inputs[i] +
+                         "] : " + type + " return %r } }");
+    literals.push_back(module->main().body().results()[0].def->literal());
+  }
+  return literals;
+}
+
 std::vector<LiteralRef> run(const Module& module, const std::string& function,
                             const std::vector<std::string>& inputs) {
   const Function& target = *module.find(function);
-  std::vector<RuntimeValue> arguments;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::string type = target.body().parameters()[i]->type().to_string();
-    auto literal = parsed("module @l { func @main() -> (" + type + ") { %r = constant [" + inputs[i] +
-                          "] : " + type + " return %r } }");
-    arguments.push_back(literal->main().body().results()[0].def->literal());
-  }
-  auto results = evaluate_function(target, std::move(arguments));
+  std::vector<LiteralRef> arguments = literals_of(target, inputs), literals;
+  auto results = evaluate_function(target, {arguments.begin(), arguments.end()});
   if (!results) FAIL(results.error().message);
-  std::vector<LiteralRef> literals;
   for (const RuntimeValue& value : *results) literals.push_back(value.tensor);
   return literals;
 }

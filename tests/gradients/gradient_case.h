@@ -15,7 +15,9 @@ std::unique_ptr<Module> differentiated(const std::string& text);
 // The reason for which the gradients of the module are refused.
 std::string refusal(const std::string& text);
 
-// Runs a function; literals are given as .hlo text, "1, 2.5", of the parameters' types.
+// Literals of the parameters' types, given as .hlo text, "1, 2.5".
+std::vector<LiteralRef> literals_of(const Function& function, const std::vector<std::string>& inputs);
+// Runs a function on such literals.
 std::vector<LiteralRef> run(const Module& module, const std::string& function,
                             const std::vector<std::string>& inputs);
 // The elements of a result.
