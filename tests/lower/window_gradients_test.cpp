@@ -38,6 +38,17 @@ constexpr WindowCase kWindows[] = {{"2,3,8,6", "2,3,4,3", "1x1x2x2 stride 1x1x2x
                                    {"6,5", "2,2", "3x2 pad 0_0x-1_0 stride 3x2"},
                                    {"40,33,4,4", "40,33,2,2", "1x1x2x2 stride 1x1x2x2"}};
 
+// Such a body between copies to and from blocks of channels.
+std::string selecting_in_blocks(const WindowCase& test, const std::string& blocks) {
+  auto type = [&](const char* dims) { return "f32[" + std::string(dims) + "]" + blocks; };
+  std::string code = selecting("f32", test.from, test.window);
+  size_t at = code.find("%x, %s");
+  code.replace(at, 6, "%xb, %sb");
+  code.replace(code.find("%r = "), 5, "%rb = ");
+  return "%xb = copy %x : " + type(test.from) + " %sb = copy %s : " + type(test.to) + " " + code + blocks +
+         " %r = copy %rb : f32[" + test.from + "]";
+}
+
 void check_selection(const WindowCase& test, const std::string& dtype, LoweredOptions options) {
   options.tolerance = 0;
   for (Placement placement : {Placement::AtStart, Placement::AtEnd}) {
@@ -75,6 +86,23 @@ TEST_CASE("of equal elements the comparison says which one is selected", "[lower
         expect_lowered("%x: " + type + ", %s: i32[" + std::string(test.to) + "]",
                        selecting("i32", test.from, test.window, direction, combiner), type,
                        {.ranges = {{"x", {0, 1}}}, .cpus = {"x86-64-v3", "native"}});
+      }
+}
+
+TEST_CASE("each lane of a block of channels selects for itself", "[lower]") {
+  constexpr WindowCase kInBlocks[] = {{"2,6,8,6", "2,6,4,3", "1x1x2x2 stride 1x1x2x2"},
+                                      {"1,17,7,7", "1,17,7,7", "1x1x3x3 pad 0_0x0_0x1_1x1_1"},
+                                      {"3,1,5,9", "3,1,2,4", "1x1x3x2 stride 1x1x2x2"},
+                                      {"2,8,1,1", "2,8,1,1", "1x1x1x1"},
+                                      {"1,9,3,4", "1,9,7,4", "1x1x1x1 pad 0_0x0_0x2_2x0_0"},
+                                      {"8,64,12,12", "8,64,6,6", "1x1x2x2 stride 1x1x2x2"}};
+  for (const WindowCase& test : kInBlocks)
+    for (const char* blocks : {"{0,1,2,3:1x8}", "{0,1,2,3:1x16}"})
+      for (int threads : {1, 3}) {
+        INFO(test.window << " " << blocks);
+        std::string type = "f32[" + std::string(test.from) + "]";
+        expect_lowered("%x: " + type + ", %s: f32[" + test.to + "]", selecting_in_blocks(test, blocks), type,
+                       {.tolerance = 1e-6, .optimize_size = threads == 1, .threads = threads});
       }
 }
 
