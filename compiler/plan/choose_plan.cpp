@@ -24,10 +24,13 @@ std::string unless(bool is_covered, const char* wrong) {
   return is_covered ? "" : wrong;
 }
 
-// Nothing if windows lie between the elements of what they select from.
+// Nothing if windows reach between the elements that they select from, or have more than 32 bits can number.
 std::optional<Fixed> selects_by_plain_windows(const Instruction& select) {
-  for (const WindowDim& dim : select.attributes().window().dims)
-    if (dim.input_dilation != 1) return std::nullopt;
+  int64_t elements = 1;
+  for (const WindowDim& dim : select.attributes().window().dims) {
+    if (dim.input_dilation != 1 || dim.size > INT32_MAX / elements) return std::nullopt;
+    elements *= dim.size;
+  }
   return Fixed::SelectAndScatter;
 }
 

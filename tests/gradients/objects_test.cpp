@@ -16,10 +16,10 @@ std::string text_in_f32(const std::string& name) {
   return with_floats(content.str(), "f64", "f32");
 }
 
+const ObjectSetting kSettings[] = {{"x86-64-v3"}, {"native"}, {"x86-64-v3", OptLevel::Os, Math::Strict}};
+
 // Gradients of the first order are compiled for several CPUs and goals.
 void check_file(const std::string& file) {
-  static const ObjectSetting kSettings[] = {
-      {"x86-64-v3"}, {"native"}, {"x86-64-v3", OptLevel::Os, Math::Strict}};
   std::string text = text_in_f32(file);
   auto functions = parse_module(file, text);
   if (!functions) FAIL(functions.error().message);
@@ -54,6 +54,24 @@ TEST_CASE("objects of movements' gradients", "[objects]") {
 
 TEST_CASE("objects of reductions' gradients", "[objects]") {
   check_file("reductions.hlo");
+}
+
+TEST_CASE("objects of the gradient of pooled convolutions, in blocks of channels", "[objects]") {
+  std::string pooled = "region(%a: f32[], %b: f32[]) { %m = maximum %a, %b : f32[] return %m } : f32[2,";
+  std::string text = R"(module @m {
+    func @f(%x: f32[2,3,12,10], %w: f32[16,3,3,3], %v: f32[24,16,3,3]) -> (f32[2,24,3,3]) {
+      %low = constant [-inf] : f32[]
+      %c = convolution %x, %w {groups = 1, window = 3x3 pad 1_1x1_1} : f32[2,16,12,10]
+      %p = reduce_window %c, %low {window = 1x1x2x2 stride 1x1x2x2} )" +
+                     pooled + R"(16,6,5]
+      %d = convolution %p, %v {groups = 1, window = 3x3 pad 1_1x1_1} : f32[2,24,6,5]
+      %r = reduce_window %d, %low {window = 1x1x3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2} )" +
+                     pooled + R"(24,3,3]
+      return %r
+    }
+    func @g = gradient @f wrt x, w, v seedable
+  })";
+  for (const ObjectSetting& setting : kSettings) check_object(text, "g", setting);
 }
 
 } // namespace
