@@ -69,7 +69,7 @@ void check_results(const Function& function, const Literals& inputs, const Liter
 
 } // namespace
 
-std::string with_floats(std::string text, const std::string& from, const std::string& to) {
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
   return text;

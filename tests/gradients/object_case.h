@@ -12,8 +12,8 @@ struct ObjectSetting {
   Math math = Math::Default;
 };
 
-// The text with another type of floats.
-std::string with_floats(std::string text, const std::string& from, const std::string& to);
+// The text with all of `from` replaced by `to`, f64 by f32 say.
+std::string replaced(std::string text, const std::string& from, const std::string& to);
 
 // Compiles a function of a module in text form and runs it on drawn inputs, by one thread and by several.
 // Results have the same bits for any number of threads and are the evaluator's, but for 2e-5 of a tensor's
