@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <random>
+
 using namespace firn;
 using namespace firn::test;
 
@@ -13,6 +15,41 @@ std::string region(const std::string& dtype, const std::string& code, const std:
   std::string scalar = dtype + "[]";
   return "region(%a: " + scalar + ", %b: " + scalar + ") { %c = " + code + " : " + result + " return %c }";
 }
+
+// An image and a window over its last two dims, of which the first dims of both are the same.
+class DrawnWindow {
+public:
+  DrawnWindow(std::mt19937& random, bool dilates_image) {
+    std::string leading = pick(random, {1, 2, 3}) + "," + pick(random, {1, 3, 8, 9});
+    from = to = leading;
+    std::string size = "1x1", pad = " pad 0_0x0_0", stride = " stride 1x1", dilate = " dilate 1x1",
+                input_dilate = " input_dilate 1x1";
+    for (int dim = 0; dim < 2; ++dim) {
+      int64_t extent, elements, step, apart, low, high, between, room;
+      do {
+        extent = number(random, 1, 9), elements = number(random, 1, 4), step = number(random, 1, 3);
+        apart = dilates_image ? 1 : number(random, 1, 2), between = dilates_image ? number(random, 1, 3) : 1;
+        low = number(random, -1, 3), high = number(random, -1, 3);
+        room = (extent - 1) * between + 1 + low + high - ((elements - 1) * apart + 1);
+      } while (room < 0);
+      from += "," + std::to_string(extent), to += "," + std::to_string(room / step + 1);
+      size += "x" + std::to_string(elements), stride += "x" + std::to_string(step);
+      pad += "x" + std::to_string(low) + "_" + std::to_string(high);
+      dilate += "x" + std::to_string(apart), input_dilate += "x" + std::to_string(between);
+    }
+    window = size + pad + stride + dilate + input_dilate;
+  }
+
+  std::string from, to, window;
+
+private:
+  static int64_t number(std::mt19937& random, int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+  }
+  static std::string pick(std::mt19937& random, std::vector<int> choices) {
+    return std::to_string(choices[random() % choices.size()]);
+  }
+};
 
 // The body over %x and %s.
 std::string selecting(const std::string& dtype, const std::string& dims, const std::string& window,
@@ -104,6 +141,31 @@ TEST_CASE("each lane of a block of channels selects for itself", "[lower]") {
         expect_lowered("%x: " + type + ", %s: f32[" + test.to + "]", selecting_in_blocks(test, blocks), type,
                        {.tolerance = 1e-6, .optimize_size = threads == 1, .threads = threads});
       }
+}
+
+TEST_CASE("drawn windows select", "[lower]") {
+  std::mt19937 random(1);
+  for (int i = 0; i < 60; ++i) {
+    DrawnWindow drawn(random, /*dilates_image=*/false);
+    INFO(drawn.from << " " << drawn.window);
+    WindowCase test{drawn.from.c_str(), drawn.to.c_str(), drawn.window.c_str()};
+    std::string type = "f32[" + drawn.from + "]", parameters = "%x: " + type + ", %s: f32[" + drawn.to + "]";
+    LoweredOptions options{.tolerance = 1e-6, .cpus = {"x86-64-v3"}, .threads = 1 + i % 3};
+    expect_lowered(parameters, selecting("f32", drawn.from, drawn.window), type, options);
+    expect_lowered(parameters, selecting_in_blocks(test, "{0,1,2,3:1x8}"), type, options);
+  }
+}
+
+TEST_CASE("drawn windows over elements that lie apart", "[lower]") {
+  std::mt19937 random(1);
+  for (int i = 0; i < 60; ++i) {
+    DrawnWindow drawn(random, /*dilates_image=*/true);
+    INFO(drawn.from << " " << drawn.window);
+    expect_lowered("%x: f32[" + drawn.from + "]",
+                   "%i = constant [0] : f32[] %r = reduce_window %x, %i {window = " + drawn.window + "} " +
+                       region("f32", "add %a, %b", "f32[]") + " : f32[" + drawn.to + "]",
+                   "f32[" + drawn.to + "]", {.cpus = {"x86-64-v3"}, .threads = 1 + i % 3});
+  }
 }
 
 TEST_CASE("select_and_scatter over extents that vary", "[lower]") {
