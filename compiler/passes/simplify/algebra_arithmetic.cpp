@@ -20,6 +20,37 @@ struct Rule {
   Value op(Opcode opcode, std::vector<Value> operands) { return builder.op(opcode, std::move(operands)); }
 };
 
+// x + (zeros with one slice u added) = x with u added there; -0 stays -0 elsewhere. Loops sum up what their
+// steps read one by one in this way, and need not touch all of x for it.
+Value add_slice(Rule& r, Value x, Value sum) {
+  Instruction* scatter = defined_by(sum, Opcode::ScatterND);
+  if (!scatter || !has_one_use(sum) || !is_splat_of(scatter->operand(0), 0) || x.type() != sum.type() ||
+      scatter->attributes().word("reduction", "none") != "add")
+    return {};
+  const std::vector<Dim>& dims = scatter->operand(1).type().dims;
+  bool is_single = std::all_of(dims.begin(), dims.end() - 1, [](const Dim& dim) { return dim == Dim(1); });
+  if (!is_single || (r.on_floats() && r.options.goals.strict_math())) return {};
+  return r.builder.op(Opcode::ScatterND, {x, scatter->operand(1), scatter->operand(2)},
+                      scatter->attributes());
+}
+
+// x + (zeros updated by a slice u) likewise.
+Value add_update(Rule& r, Value x, Value sum) {
+  Instruction* update = defined_by(sum, Opcode::DynamicUpdateSlice);
+  if (!update || !has_one_use(sum) || !is_splat_of(update->operand(0), 0) || x.type() != sum.type() ||
+      !update->operand(1).type().is_static() || (r.on_floats() && r.options.goals.strict_math()))
+    return {};
+  std::vector<Value> read{x}, written{x, {}};
+  for (int i = 2; i < update->num_operands(); ++i) {
+    read.push_back(update->operand(i));
+    written.push_back(update->operand(i));
+  }
+  Value before = r.builder.op(Opcode::DynamicSlice, std::move(read),
+                              {{"sizes", update->operand(1).type().static_dims()}});
+  written[1] = r.op(Opcode::Add, {before, update->operand(1)});
+  return r.op(Opcode::DynamicUpdateSlice, std::move(written));
+}
+
 // x + 0 = x; turns -0 + 0 = 0 into -0.
 Value simplify_add(Rule& r) {
   for (int i : {0, 1}) {
@@ -30,6 +61,8 @@ Value simplify_add(Rule& r) {
     // x + (-y) = x - y
     if (Instruction* negate = defined_by(c, Opcode::Negate); negate && !defined_by(x, Opcode::Negate))
       return r.op(Opcode::Subtract, {x, negate->operand(0)});
+    if (Value added = add_slice(r, x, c)) return added;
+    if (Value added = add_update(r, x, c)) return added;
   }
   return {};
 }
