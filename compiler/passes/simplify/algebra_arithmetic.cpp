@@ -51,6 +51,34 @@ Value add_update(Rule& r, Value x, Value sum) {
   return r.op(Opcode::DynamicUpdateSlice, std::move(written));
 }
 
+// The dim along which alone a value is padded, by zeros; nothing for other values.
+std::optional<size_t> padded_dim(const Instruction& pad) {
+  if (!is_splat_of(pad.operand(1), 0)) return std::nullopt;
+  std::optional<size_t> padded;
+  for (size_t d = 0; d < pad.type().dims.size(); ++d) {
+    int64_t low = pad.attributes().ints("low")[d], high = pad.attributes().ints("high")[d];
+    if (low < 0 || high < 0 || pad.attributes().ints("interior")[d] != 0) return std::nullopt;
+    if (low == 0 && high == 0) continue;
+    if (padded) return std::nullopt;
+    padded = d;
+  }
+  return padded;
+}
+
+// pad(a) + pad(b) = pad(concatenate(a, b)) where b begins behind a, among zeros; -0 stays -0.
+Value add_pads(Rule& r, Value first, Value second) {
+  Instruction *a = defined_by(first, Opcode::Pad), *b = defined_by(second, Opcode::Pad);
+  if (!a || !b || !has_one_use(first) || !has_one_use(second)) return {};
+  auto d = padded_dim(*a);
+  if (!d || padded_dim(*b) != d || (r.on_floats() && r.options.goals.strict_math())) return {};
+  std::vector<int64_t> low = a->attributes().ints("low"), high = b->attributes().ints("high");
+  const Dim& extent = a->operand(0).type().dims[*d];
+  if (!extent.is_static() || b->attributes().ints("low")[*d] != low[*d] + extent.value()) return {};
+  Value both = r.builder.concatenate({a->operand(0), b->operand(0)}, static_cast<int64_t>(*d));
+  return r.builder.op(Opcode::Pad, {both, a->operand(1)},
+                      {{"low", low}, {"high", high}, {"interior", a->attributes().ints("interior")}});
+}
+
 // x + 0 = x; turns -0 + 0 = 0 into -0.
 Value simplify_add(Rule& r) {
   for (int i : {0, 1}) {
@@ -63,6 +91,7 @@ Value simplify_add(Rule& r) {
       return r.op(Opcode::Subtract, {x, negate->operand(0)});
     if (Value added = add_slice(r, x, c)) return added;
     if (Value added = add_update(r, x, c)) return added;
+    if (Value added = add_pads(r, x, c)) return added;
   }
   return {};
 }
