@@ -33,6 +33,7 @@ void emit_concatenate(LoweringContext& context, const Instruction& instruction);
 void emit_update_slice(LoweringContext& context, const Instruction& instruction);
 void emit_scatter_elements(LoweringContext& context, const Instruction& instruction);
 void emit_scatter_nd(LoweringContext& context, const Instruction& instruction);
+void emit_select_and_scatter(LoweringContext& context, const Instruction& instruction);
 void emit_non_zero(LoweringContext& context, const Instruction& instruction);
 void emit_sort(LoweringContext& context, const Instruction& instruction);
 void emit_pack_constant(LoweringContext& context, const Instruction& instruction);

@@ -251,6 +251,7 @@ Result LoweringContext::emit_plain(const Instruction& instruction, plan::FixedPl
   case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
   case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;
   case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
+  case Algorithm::SelectAndScatter: emit_select_and_scatter(*this, instruction); break;
   case Algorithm::NonZero: emit_non_zero(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::Text: emit_text(*this, instruction); break;

@@ -219,9 +219,12 @@ Packing pack_items(const std::vector<Item>& items) {
   auto is_better = [](const Attempt& a, const Attempt& b) { return a.bytes < b.bytes; };
   std::stable_sort(attempts.begin(), attempts.end(), is_better);
   attempts.resize(kStarts);
+  // Nothing is better than an attempt that reaches the bound.
   if (attempts[0].bytes > packing.lower_bound)
-    for (Attempt& attempt : attempts)
+    for (Attempt& attempt : attempts) {
       climb(attempt, items, placer, packing.lower_bound, std::min(kMaxSteps, kEffort / placer.num_pairs()));
+      if (attempt.bytes == packing.lower_bound) break;
+    }
   Attempt& best = *std::min_element(attempts.begin(), attempts.end(), is_better);
   packing.offsets = std::move(best.offsets);
   packing.bytes = best.bytes;

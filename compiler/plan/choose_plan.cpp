@@ -24,6 +24,16 @@ std::string unless(bool is_covered, const char* wrong) {
   return is_covered ? "" : wrong;
 }
 
+// Nothing if windows reach between the elements that they select from, or have more than 32 bits can number.
+std::optional<Fixed> selects_by_plain_windows(const Instruction& select) {
+  int64_t elements = 1;
+  for (const WindowDim& dim : select.attributes().window().dims) {
+    if (dim.input_dilation != 1 || dim.size > INT32_MAX / elements) return std::nullopt;
+    elements *= dim.size;
+  }
+  return Fixed::SelectAndScatter;
+}
+
 struct Completion {
   const Instruction& instruction;
   const ContractionContext& context;
@@ -73,6 +83,7 @@ std::optional<Fixed> fixed_algorithm(const Instruction& instruction) {
   case Opcode::DynamicUpdateSlice: return Fixed::UpdateSlice;
   case Opcode::ScatterElements: return Fixed::ScatterElements;
   case Opcode::ScatterND: return Fixed::ScatterND;
+  case Opcode::SelectAndScatter: return selects_by_plain_windows(instruction);
   case Opcode::NonZero: return Fixed::NonZero;
   case Opcode::Sort: return Fixed::Sort;
   case Opcode::Convert:

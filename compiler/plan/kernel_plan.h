@@ -216,6 +216,7 @@ struct FixedPlan {
     UpdateSlice,
     ScatterElements,
     ScatterND,
+    SelectAndScatter, // the window's element of source goes to the place that the window selects
     NonZero,
     Sort,         // a stable merge sort of each line
     Text,         // a call of the runtime that looks at the bytes of strings

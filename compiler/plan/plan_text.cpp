@@ -54,6 +54,7 @@ const std::vector<Algorithm>& algorithms() {
       fixed(Fixed::UpdateSlice, "a part that is replaced"),
       fixed(Fixed::ScatterElements, "elements at places that are computed"),
       fixed(Fixed::ScatterND, "slices at places that are computed"),
+      fixed(Fixed::SelectAndScatter, "elements at places that windows select"),
       fixed(Fixed::NonZero, "the places of elements that are not zero"),
       fixed(Fixed::Sort, "a stable merge sort of each row"),
       fixed(Fixed::Text, "bytes of strings, by the runtime"),
@@ -161,6 +162,7 @@ const char* name_of(FixedPlan::Algorithm algorithm) {
   case Fixed::UpdateSlice: return "update_slice";
   case Fixed::ScatterElements: return "scatter_elements";
   case Fixed::ScatterND: return "scatter_nd";
+  case Fixed::SelectAndScatter: return "select_and_scatter";
   case Fixed::NonZero: return "non_zero";
   case Fixed::Sort: return "sort";
   case Fixed::Text: return "text";

@@ -77,8 +77,8 @@ bool has_element_form(const Instruction& instruction) {
   case Opcode::Dot:
   case Opcode::Reduce: return true;
   case Opcode::Convolution:
+  case Opcode::ReduceWindow:
     return no_dim([](const WindowDim& dim) { return dim.input_dilation != 1 && dim.dilation != 1; });
-  case Opcode::ReduceWindow: return no_dim([](const WindowDim& dim) { return dim.input_dilation != 1; });
   case Opcode::Composite:
   case Opcode::Fusion: {
     const auto& inner = instruction.region().instructions();

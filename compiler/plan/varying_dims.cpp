@@ -59,9 +59,9 @@ std::string check_plain(FixedPlan plan, const Instruction& instruction) {
   using Algorithm = FixedPlan::Algorithm;
   bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
                plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
-               plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero ||
-               plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::Text ||
-               plan.algorithm == Algorithm::Custom;
+               plan.algorithm == Algorithm::SelectAndScatter || plan.algorithm == Algorithm::PackElements ||
+               plan.algorithm == Algorithm::NonZero || plan.algorithm == Algorithm::Sort ||
+               plan.algorithm == Algorithm::Text || plan.algorithm == Algorithm::Custom;
   if (fixed_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
   if (!takes) return "the algorithm wants extents that do not vary";
   return has_known_positions(instruction) ? "" : "updates may lie outside";

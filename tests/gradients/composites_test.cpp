@@ -2,7 +2,7 @@
 #include "compiler/graph/composites.h"
 #include "compiler/graph/function_type.h"
 #include "compiler/passes/gradient/finite_differences.h"
-#include "tests/gradients/gradient_case.h"
+#include "tests/gradients/object_case.h"
 
 #include <cmath>
 
@@ -29,14 +29,18 @@ std::string text_of(const std::vector<Parameter>& parameters, const CompositeBod
   return print_module(module);
 }
 
-std::vector<LiteralRef> gradients_of(const std::string& text) {
-  std::string declared = text.substr(0, text.rfind('}'));
+// The module with @g, the gradient of @f by all float parameters.
+std::string with_gradient(const std::string& text) {
   auto module = parse_module("m", text);
   std::string wrt;
   FunctionType type = *function_type(*(*module)->find("f"));
   for (size_t i = 0; i < type.parameters.size(); ++i)
     if (is_differentiable(type.parameters[i])) wrt += (wrt.empty() ? "" : ", ") + std::to_string(i);
-  auto derived = differentiated(declared + " func @g = gradient @f wrt " + wrt + " seedable }");
+  return text.substr(0, text.rfind('}')) + " func @g = gradient @f wrt " + wrt + " seedable }";
+}
+
+std::vector<LiteralRef> gradients_of(const std::string& text) {
+  auto derived = differentiated(with_gradient(text));
   std::mt19937_64 random(1);
   std::vector<RuntimeValue> inputs;
   for (const Instruction* parameter : derived->find("g")->body().parameters())
@@ -59,6 +63,7 @@ void check_composite(const std::vector<Parameter>& parameters, const CompositeBo
   std::string text = text_of(parameters, body);
   INFO(text);
   check_by_differences(text, "f", 2);
+  check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
   auto by_rule = gradients_of(text), expected = gradients_of(by_body(text));
   REQUIRE(by_rule.size() == expected.size());
   for (size_t i = 0; i < by_rule.size(); ++i)

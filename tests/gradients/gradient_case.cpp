@@ -95,11 +95,6 @@ private:
   SymbolTable symbols_;
 };
 
-struct Declared {
-  std::string primal, gradient;
-  int from;
-};
-
 std::vector<int> differentiable(const std::vector<Type>& types) {
   std::vector<int> numbers;
   for (size_t i = 0; i < types.size(); ++i)
@@ -147,6 +142,23 @@ void check_transposition(const gradient::ComparedGradient& compared, std::mt1993
 
 } // namespace
 
+std::vector<Declared> declare_both_orders(Module& module, const std::string& function) {
+  std::vector<Declared> all = declare_gradients(module, function);
+  for (size_t i = 0, first_order = all.size(); i < first_order; ++i)
+    for (const Declared& each : declare_gradients(module, all[i].gradient)) all.push_back(each);
+  return all;
+}
+
+std::vector<LiteralRef> draw_inputs(const Module& module, const Function& function, std::mt19937_64& random) {
+  Inputs inputs(random);
+  inputs.draw_extents(module);
+  std::vector<LiteralRef> literals;
+  std::vector<std::string> names = parameter_names(function);
+  for (const Instruction* parameter : function.body().parameters())
+    literals.push_back(inputs.draw(parameter->type(), names[literals.size()]));
+  return literals;
+}
+
 std::unique_ptr<Module> differentiated(const std::string& text) {
   auto module = parsed(text);
   Result done = derive(*module);
@@ -162,19 +174,23 @@ std::string refusal(const std::string& text) {
   return done.error().message;
 }
 
+std::vector<LiteralRef> literals_of(const Function& function, const std::vector<std::string>& inputs) {
+  std::vector<LiteralRef> literals;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string type = function.body().parameters()[i]->type().to_string();
+    auto module = parsed("module @l { func @main() -> (" + type + ") { %r = constant [" + inputs[i] +
+                         "] : " + type + " return %r } }");
+    literals.push_back(module->main().body().results()[0].def->literal());
+  }
+  return literals;
+}
+
 std::vector<LiteralRef> run(const Module& module, const std::string& function,
                             const std::vector<std::string>& inputs) {
   const Function& target = *module.find(function);
-  std::vector<RuntimeValue> arguments;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::string type = target.body().parameters()[i]->type().to_string();
-    auto literal = parsed("module @l { func @main() -> (" + type + ") { %r = constant [" + inputs[i] +
-                          "] : " + type + " return %r } }");
-    arguments.push_back(literal->main().body().results()[0].def->literal());
-  }
-  auto results = evaluate_function(target, std::move(arguments));
+  std::vector<LiteralRef> arguments = literals_of(target, inputs), literals;
+  auto results = evaluate_function(target, {arguments.begin(), arguments.end()});
   if (!results) FAIL(results.error().message);
-  std::vector<LiteralRef> literals;
   for (const RuntimeValue& value : *results) literals.push_back(value.tensor);
   return literals;
 }
@@ -187,9 +203,7 @@ std::vector<double> elements(const Literal& literal) {
 
 void check_by_differences(const std::string& text, const std::string& function, int draws) {
   auto module = parsed(text);
-  std::vector<Declared> all = declare_gradients(*module, function);
-  for (size_t i = 0, first_order = all.size(); i < first_order; ++i)
-    for (const Declared& each : declare_gradients(*module, all[i].gradient)) all.push_back(each);
+  std::vector<Declared> all = declare_both_orders(*module, function);
   Result done = derive(*module);
   if (!done) FAIL(done.error().message);
   std::mt19937_64 random(1);

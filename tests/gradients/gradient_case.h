@@ -15,11 +15,23 @@ std::unique_ptr<Module> differentiated(const std::string& text);
 // The reason for which the gradients of the module are refused.
 std::string refusal(const std::string& text);
 
-// Runs a function; literals are given as .hlo text, "1, 2.5", of the parameters' types.
+// Literals of the parameters' types, given as .hlo text, "1, 2.5".
+std::vector<LiteralRef> literals_of(const Function& function, const std::vector<std::string>& inputs);
+// Runs a function on such literals.
 std::vector<LiteralRef> run(const Module& module, const std::string& function,
                             const std::vector<std::string>& inputs);
 // The elements of a result.
 std::vector<double> elements(const Literal& literal);
+
+// A gradient by all float parameters of a function, of one result.
+struct Declared {
+  std::string primal, gradient;
+  int from;
+};
+// Declares the gradients of each float result of a function, and the gradients of these.
+std::vector<Declared> declare_both_orders(Module& module, const std::string& function);
+// Values for the parameters of a function at drawn extents, by the names of parameters as below.
+std::vector<LiteralRef> draw_inputs(const Module& module, const Function& function, std::mt19937_64& random);
 
 // Checks the gradients of a function by all of its float parameters, of each of its float results, and the
 // gradients of these, against differences at random extents; and that a gradient and its own gradient by

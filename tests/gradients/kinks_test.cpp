@@ -1,19 +1,35 @@
 // Subgradients and limits where a function has a kink, a pole or a gap.
-#include "tests/gradients/gradient_case.h"
+#include "tests/gradients/object_case.h"
 
 #include <cmath>
 
 namespace firn::test {
 namespace {
 
+// An object gives what the evaluator gives, but for the order in which it adds.
+void check_object_alike(const std::string& text, const std::vector<LiteralRef>& inputs,
+                        const std::vector<double>& want) {
+  INFO(text);
+  std::vector<double> got = elements(*run_object(text, "g", inputs)[0]);
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    bool is_alike = got[i] == want[i] || std::fabs(got[i] - want[i]) <= 1e-12 * std::fabs(want[i]);
+    if (!is_alike) FAIL("element " << i << " is " << got[i] << ", wanted " << want[i]);
+  }
+}
+
 // The gradients of a body over f64 parameters %x and %y, with a seed of ones.
 std::vector<double> gradients(const std::string& body, const std::string& x, int64_t count,
                               const std::string& wrt = "x", const std::string& y = "") {
   std::string n = std::to_string(count), type = "f64[" + n + "]";
   std::string second = y.empty() ? "" : ", %y: " + type;
-  auto module = differentiated("module @m { func @f(%x: " + type + second + ") -> (" + type + ") {\n" + body +
-                               "\nreturn %r } func @g = gradient @f wrt " + wrt + " }");
-  return elements(*run(*module, "g", y.empty() ? std::vector{x} : std::vector{x, y})[0]);
+  std::string text = "module @m { func @f(%x: " + type + second + ") -> (" + type + ") {\n" + body +
+                     "\nreturn %r } func @g = gradient @f wrt " + wrt + " }";
+  auto module = differentiated(text);
+  std::vector<std::string> inputs = y.empty() ? std::vector{x} : std::vector{x, y};
+  std::vector<double> evaluated = elements(*run(*module, "g", inputs)[0]);
+  check_object_alike(text, literals_of(*module->find("g"), inputs), evaluated);
+  return evaluated;
 }
 
 std::string constant(const char* name, double value, int64_t count) {

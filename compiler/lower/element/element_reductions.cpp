@@ -371,15 +371,24 @@ ElementEmitter::Registers ElementEmitter::emit_reduce_window(const Instruction& 
     const WindowDim& dim = window.dims[d];
     const IntExpr& extent = extent_of(operand, static_cast<int>(d));
     int64_t reach = (dim.size - 1) * dim.dilation;
-    Walk walk{d, index[d] * dim.stride - dim.pad_low, 0, dim.size, dim.dilation, 1};
-    bool inside = walk.start.lower_bound() >= 0 && (walk.start + reach - extent).upper_bound() < 0;
+    IntExpr start = index[d] * dim.stride - dim.pad_low;
+    // Between elements that lie apart, a window has positions without one.
+    IntExpr skipped = floor_mod(start * -1, dim.input_dilation);
+    Walk walk{d,
+              floor_div(start + skipped, dim.input_dilation),
+              0,
+              ceil_div(IntExpr(dim.size) - skipped, dim.input_dilation),
+              dim.dilation,
+              1};
+    bool inside =
+        dim.input_dilation == 1 && start.lower_bound() >= 0 && (start + reach - extent).upper_bound() < 0;
     if (!inside) {
-      split_point(walk.start, 0, true);
-      if (extent.is_constant()) split_point(walk.start, extent.value() - reach, true);
+      split_point(start, 0, true);
+      if (extent.is_constant()) split_point(start, extent.value() - reach, true);
       use(index[d]);
       uniform &= is_uniform(index[d]);
       walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
-      walk.upper = min(dim.size, floor_div(extent - 1 - walk.start, dim.dilation) + 1);
+      walk.upper = min(walk.upper, floor_div(extent - 1 - walk.start, dim.dilation) + 1);
     } else if (unrolled * dim.size <= code_.max_unrolled_window) {
       walk.unroll = dim.size;
       unrolled *= dim.size;

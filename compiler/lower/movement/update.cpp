@@ -2,6 +2,7 @@
 // copied to the result, which costs nothing if both may share memory; then the updates are written over it.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/movement/where_positive.h"
 
 namespace firn::lower {
 namespace {
@@ -54,33 +55,35 @@ bool has_none_at_bound(const Type& type) {
   return type.at_bound().num_elements() == 0;
 }
 
-// Emits `body` for runs in which all of `rooms` are above 0.
-void where_all_positive(Builder& b, const std::vector<IntExpr>& rooms, const std::function<void()>& body) {
-  kernel::Register holds;
-  for (const IntExpr& room : rooms) {
-    if (room.lower_bound() > 0) continue;
-    kernel::Register positive = b.compare(OpKind::SCmp, kernel::Predicate::Gt, b.index(room),
-                                          b.constant_int({kernel::Scalar::Index, 1}, 0));
-    holds = holds ? b.binary(OpKind::And, holds, positive) : positive;
-  }
-  if (!holds) return body();
-  b.if_then_else(
-      holds,
-      [&] {
-        body();
-        return std::vector<kernel::Register>{};
-      },
-      [] { return std::vector<kernel::Register>{}; });
-}
-
 void write_update(Builder& b, const Instruction& scatter, int result, int updates, const Index& target,
-                  const Index& at) {
+                  const Index& at, const Lanes& lanes = {}) {
   const Type &type = scatter.type(), &update_type = scatter.operand(2).type();
   std::string reduction = scatter.attributes().word("reduction", "none");
-  kernel::Register value = load_element(b, updates, update_type, at, Lanes{});
+  kernel::Register value = load_element(b, updates, update_type, at, lanes);
   if (reduction != "none")
-    value = combine(b, reduction, type.dtype, load_element(b, result, type, target, Lanes{}), value);
-  store_element(b, result, type, target, Lanes{}, value);
+    value = combine(b, reduction, type.dtype, load_element(b, result, type, target, lanes), value);
+  store_element(b, result, type, target, lanes, value);
+}
+
+// Slices may be cut along their last dim, each part an item that reads all indices: every place gets its
+// updates in their order, whatever the number of threads.
+struct SliceParts {
+  int64_t count = 1;
+  IntExpr extent; // a whole number of vectors; the last part may have less
+};
+
+SliceParts parts_of_slices(const Type& updates, const IntExpr& extent, int64_t lanes, int threads) {
+  constexpr int64_t kMinVectors = 4;
+  plan::ElementItems items = plan::element_items(threads, 1);
+  SliceParts parts{1, extent};
+  if (threads <= 1 || !extent.is_constant()) return parts;
+  int64_t enough = updates.at_bound().num_elements() / items.min_elements;
+  int64_t wanted = std::min({items.wanted, enough, extent.value() / (kMinVectors * lanes)});
+  if (wanted <= 1) return parts;
+  int64_t vectors = ceil_div(ceil_div(extent, wanted), lanes).value();
+  parts.extent = vectors * lanes;
+  parts.count = ceil_div(extent, parts.extent).value();
+  return parts;
 }
 
 } // namespace
@@ -148,42 +151,81 @@ void emit_scatter_elements(LoweringContext& context, const Instruction& instruct
   maker.finish();
 }
 
+namespace {
+
+// Writes slices, which are vectors along their last dim, over those of the result.
+class ScatterND {
+public:
+  ScatterND(LoweringContext& context, const Instruction& instruction)
+      : instruction_(instruction), index_type_(instruction.operand(1).type()),
+        maker_(context, instruction, "scatter"), b_(maker_.builder()),
+        indices_(maker_.read(instruction.operand(1))), updates_(maker_.read(instruction.operand(2))),
+        target_(maker_.write(result_of(instruction))),
+        lanes_(plan::element_code(plan::value_bits(instruction.type().dtype), context.target()).lanes) {
+    outer_ = extents_of(index_type_);
+    outer_.pop_back();
+    inner_ = extents_of(instruction.type());
+    auto depth = static_cast<std::ptrdiff_t>(index_type_.dims.back().value());
+    indexed_.assign(inner_.begin(), inner_.begin() + depth);
+    inner_.erase(inner_.begin(), inner_.begin() + depth);
+  }
+
+  void emit() {
+    if (!inner_.empty())
+      parts_ = parts_of_slices(instruction_.operand(2).type(), inner_.back(), lanes_,
+                               maker_.context().options().goals.threads);
+    part_ = b_.set_parallel(parts_.count);
+    Index where;
+    for_each_index(b_, outer_, where, [&](const Index& at) {
+      Index to;
+      for (size_t d = 0; d < indexed_.size(); ++d) {
+        Index component = at;
+        component.push_back(static_cast<int64_t>(d));
+        to.push_back(read_index(b_, indices_, index_type_, component, indexed_[d]));
+      }
+      where_all_positive(b_, indexed_, [&] { write_slice(to, at); });
+    });
+    maker_.finish();
+  }
+
+private:
+  void write_slice(const Index& to, const Index& from) {
+    if (inner_.empty()) return write_update(b_, instruction_, target_, updates_, to, from);
+    std::vector<IntExpr> rows(inner_.begin(), inner_.end() - 1);
+    IntExpr first = parts_.count == 1 ? IntExpr(0) : part_ * parts_.extent,
+            extent = parts_.count == 1 ? inner_.back() : min(parts_.extent, inner_.back() - first);
+    Index row;
+    for_each_index(b_, rows, row, [&](const Index& at_row) {
+      emit_vector_loop(b_, extent, lanes_along(extent, lanes_), plan::ElementCode().unroll,
+                       [&](const Lanes& lanes) {
+                         IntExpr column = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
+                         Index target = to, update = from;
+                         for (Index* index : {&target, &update}) {
+                           index->insert(index->end(), at_row.begin(), at_row.end());
+                           index->push_back(first + column);
+                         }
+                         write_update(b_, instruction_, target_, updates_, target, update, lanes);
+                       });
+    });
+  }
+
+  const Instruction& instruction_;
+  const Type& index_type_;
+  KernelMaker maker_;
+  Builder& b_;
+  int indices_, updates_, target_;
+  int64_t lanes_;
+  std::vector<IntExpr> outer_, indexed_, inner_; // extents: of the slices' numbers, their places, themselves
+  SliceParts parts_;
+  IntExpr part_;
+};
+
+} // namespace
+
 void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
-  const Type &type = instruction.type(), &index_type = instruction.operand(1).type(),
-             &update_type = instruction.operand(2).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (has_none_at_bound(update_type)) return;
-  KernelMaker maker(context, instruction, "scatter");
-  Builder& b = maker.builder();
-  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
-      target = maker.write(result);
-  std::vector<IntExpr> outer = extents_of(index_type), inner = extents_of(type);
-  int64_t depth = outer.back().value();
-  outer.pop_back();
-  std::vector<IntExpr> indexed(inner.begin(), inner.begin() + depth);
-  inner.erase(inner.begin(), inner.begin() + depth);
-  b.set_parallel(1);
-  Index where;
-  auto write_slices = [&](const Index& at) {
-    Index to;
-    for (int64_t d = 0; d < depth; ++d) {
-      Index component = at;
-      component.push_back(d);
-      to.push_back(read_index(b, indices, index_type, component, indexed[static_cast<size_t>(d)]));
-    }
-    Index rest;
-    where_all_positive(b, indexed, [&] {
-      for_each_index(b, inner, rest, [&](const Index& tail) {
-        Index target_index = to, update_index = at;
-        target_index.insert(target_index.end(), tail.begin(), tail.end());
-        update_index.insert(update_index.end(), tail.begin(), tail.end());
-        write_update(b, instruction, target, updates, target_index, update_index);
-      });
-    });
-  };
-  for_each_index(b, outer, where, write_slices);
-  maker.finish();
+  if (!has_none_at_bound(instruction.operand(2).type())) ScatterND(context, instruction).emit();
 }
 
 } // namespace firn::lower

@@ -110,6 +110,10 @@ private:
       const std::vector<WindowDim>& dims = instruction.attributes().window().dims;
       return dims[0] == WindowDim{} && dims[1] == WindowDim{} && instruction.num_operands() == 2;
     }
+    case Opcode::SelectAndScatter: {
+      const std::vector<WindowDim>& dims = instruction.attributes().window().dims;
+      return dims[0] == WindowDim{} && dims[1] == WindowDim{};
+    }
     case Opcode::Concatenate: return can_concatenate(instruction);
     case Opcode::Pad: return untouched("low", 0) && untouched("high", 0) && untouched("interior", 0);
     case Opcode::Slice: {
@@ -180,9 +184,7 @@ private:
       if (instruction.is(Opcode::Composite))
         return set_resample_layout(instruction, blocked_form(instruction.operand(0), sizes_.at(&instruction)),
                                    instruction.type().layout);
-      int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)
-                      ? instruction.num_operands()
-                      : 1;
+      auto count = static_cast<int>(tensor_operands(instruction).size());
       int first = looks_up_bytes(instruction) ? 1 : 0;
       for (int i = first; i < first + count; ++i)
         instruction.set_operand(i, blocked_form(instruction.operand(i), sizes_.at(&instruction)));

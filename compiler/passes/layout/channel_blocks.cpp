@@ -114,6 +114,7 @@ std::vector<Value> tensor_operands(const Instruction& instruction) {
   if (is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate))
     return instruction.operands();
   if (looks_up_bytes(instruction)) return {instruction.operand(1)};
+  if (instruction.is(Opcode::SelectAndScatter)) return {instruction.operand(0), instruction.operand(1)};
   return {instruction.operand(0)};
 }
 

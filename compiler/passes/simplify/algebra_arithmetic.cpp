@@ -20,6 +20,65 @@ struct Rule {
   Value op(Opcode opcode, std::vector<Value> operands) { return builder.op(opcode, std::move(operands)); }
 };
 
+// x + (zeros with one slice u added) = x with u added there; -0 stays -0 elsewhere. Loops sum up what their
+// steps read one by one in this way, and need not touch all of x for it.
+Value add_slice(Rule& r, Value x, Value sum) {
+  Instruction* scatter = defined_by(sum, Opcode::ScatterND);
+  if (!scatter || !has_one_use(sum) || !is_splat_of(scatter->operand(0), 0) || x.type() != sum.type() ||
+      scatter->attributes().word("reduction", "none") != "add")
+    return {};
+  const std::vector<Dim>& dims = scatter->operand(1).type().dims;
+  bool is_single = std::all_of(dims.begin(), dims.end() - 1, [](const Dim& dim) { return dim == Dim(1); });
+  if (!is_single || (r.on_floats() && r.options.goals.strict_math())) return {};
+  return r.builder.op(Opcode::ScatterND, {x, scatter->operand(1), scatter->operand(2)},
+                      scatter->attributes());
+}
+
+// x + (zeros updated by a slice u) likewise.
+Value add_update(Rule& r, Value x, Value sum) {
+  Instruction* update = defined_by(sum, Opcode::DynamicUpdateSlice);
+  if (!update || !has_one_use(sum) || !is_splat_of(update->operand(0), 0) || x.type() != sum.type() ||
+      !update->operand(1).type().is_static() || (r.on_floats() && r.options.goals.strict_math()))
+    return {};
+  std::vector<Value> read{x}, written{x, {}};
+  for (int i = 2; i < update->num_operands(); ++i) {
+    read.push_back(update->operand(i));
+    written.push_back(update->operand(i));
+  }
+  Value before = r.builder.op(Opcode::DynamicSlice, std::move(read),
+                              {{"sizes", update->operand(1).type().static_dims()}});
+  written[1] = r.op(Opcode::Add, {before, update->operand(1)});
+  return r.op(Opcode::DynamicUpdateSlice, std::move(written));
+}
+
+// The dim along which alone a value is padded, by zeros; nothing for other values.
+std::optional<size_t> padded_dim(const Instruction& pad) {
+  if (!is_splat_of(pad.operand(1), 0)) return std::nullopt;
+  std::optional<size_t> padded;
+  for (size_t d = 0; d < pad.type().dims.size(); ++d) {
+    int64_t low = pad.attributes().ints("low")[d], high = pad.attributes().ints("high")[d];
+    if (low < 0 || high < 0 || pad.attributes().ints("interior")[d] != 0) return std::nullopt;
+    if (low == 0 && high == 0) continue;
+    if (padded) return std::nullopt;
+    padded = d;
+  }
+  return padded;
+}
+
+// pad(a) + pad(b) = pad(concatenate(a, b)) where b begins behind a, among zeros; -0 stays -0.
+Value add_pads(Rule& r, Value first, Value second) {
+  Instruction *a = defined_by(first, Opcode::Pad), *b = defined_by(second, Opcode::Pad);
+  if (!a || !b || !has_one_use(first) || !has_one_use(second)) return {};
+  auto d = padded_dim(*a);
+  if (!d || padded_dim(*b) != d || (r.on_floats() && r.options.goals.strict_math())) return {};
+  std::vector<int64_t> low = a->attributes().ints("low"), high = b->attributes().ints("high");
+  const Dim& extent = a->operand(0).type().dims[*d];
+  if (!extent.is_static() || b->attributes().ints("low")[*d] != low[*d] + extent.value()) return {};
+  Value both = r.builder.concatenate({a->operand(0), b->operand(0)}, static_cast<int64_t>(*d));
+  return r.builder.op(Opcode::Pad, {both, a->operand(1)},
+                      {{"low", low}, {"high", high}, {"interior", a->attributes().ints("interior")}});
+}
+
 // x + 0 = x; turns -0 + 0 = 0 into -0.
 Value simplify_add(Rule& r) {
   for (int i : {0, 1}) {
@@ -30,6 +89,9 @@ Value simplify_add(Rule& r) {
     // x + (-y) = x - y
     if (Instruction* negate = defined_by(c, Opcode::Negate); negate && !defined_by(x, Opcode::Negate))
       return r.op(Opcode::Subtract, {x, negate->operand(0)});
+    if (Value added = add_slice(r, x, c)) return added;
+    if (Value added = add_update(r, x, c)) return added;
+    if (Value added = add_pads(r, x, c)) return added;
   }
   return {};
 }

@@ -143,18 +143,18 @@ private:
     return builder.op(Opcode::Pad, operands, attributes);
   }
 
-  // start + delta * iota
+  // start + delta * iota; where the operands are unknown, the type says how many elements there are.
   Value static_iota(Instruction& instruction, GraphBuilder& builder) {
     std::vector<LiteralRef> operands;
-    for (Value operand : instruction.operands()) {
-      LiteralRef literal = values_.literal(operand);
-      if (!literal) return {};
-      operands.push_back(literal);
+    for (Value operand : instruction.operands())
+      if (LiteralRef literal = values_.literal(operand)) operands.push_back(literal);
+    Type type = instruction.type();
+    if (operands.size() == 3) {
+      auto results = evaluate_instruction(instruction, operands);
+      if (!results || !bind(instruction.type(), {IntExpr((*results)[0]->num_elements())}, type)) return {};
+      if (type.dims[0].value() <= kMaximumIotaElements) return builder.constant((*results)[0]);
     }
-    auto results = evaluate_instruction(instruction, operands);
-    Type type;
-    if (!results || !bind(instruction.type(), {IntExpr((*results)[0]->num_elements())}, type)) return {};
-    if (type.dims[0].value() <= kMaximumIotaElements) return builder.constant((*results)[0]);
+    if (!type.is_static()) return {};
     Value index = builder.make_typed(Opcode::Iota, {}, {type}, {{"dim", int64_t{0}}})->result();
     Value scaled = builder.binary(Opcode::Multiply, index, instruction.operand(2));
     return builder.binary(Opcode::Add, scaled, instruction.operand(0));
