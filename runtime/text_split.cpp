@@ -5,7 +5,8 @@
 
 namespace {
 
-// Takes pieces of a text from its beginning.
+// Takes pieces of a text from its beginning. An empty text has one empty piece if there is a delimiter, and
+// none if blanks divide it.
 class Cutter {
 public:
   Cutter(firn_text text, const char* delimiter, std::size_t delimiter_size) noexcept

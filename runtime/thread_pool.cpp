@@ -49,7 +49,7 @@ struct firn_rt2_thread_pool {
   std::atomic<std::size_t> count{0};
   std::atomic<bool> busy{false}, ends{false};
   std::atomic<int> sleepers{0};
-  std::size_t workers = 0;
+  std::size_t workers = 0; // threads beside the caller's
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t wakes = PTHREAD_COND_INITIALIZER;
   pthread_t* threads = nullptr;
@@ -62,7 +62,8 @@ struct firn_rt2_thread_pool {
       const firn_task function = task.load(std::memory_order_acquire);
       void* const argument = data.load(std::memory_order_acquire);
       if (index >= count.load(std::memory_order_acquire)) return;
-      // The values read belong to this job if the word has not changed: it is written before they are.
+      // The values read belong to this job if the word has not changed: share() makes it a word without tasks
+      // before it writes those of the next job.
       if (!job.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       function(argument, index);
@@ -143,13 +144,20 @@ struct firn_rt2_thread_pool {
 
 namespace {
 
+std::size_t processors_online() {
+  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<std::size_t>(count) : 1;
+}
+
 #if defined(__linux__)
 std::size_t available_processors() {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::size_t>(CPU_COUNT(&set));
+  return processors_online(); // there are more than the set has room for
 }
 
-// The processors that the process may use, one after the other; the caller keeps the first.
+// Keeps a thread on processor `number`, from 0 on and cyclically, of those that the process may use. Numbers
+// of workers begin at 1, so that processor 0 is left to the caller.
 void pin(pthread_t thread, std::size_t number) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -165,8 +173,7 @@ void pin(pthread_t thread, std::size_t number) {
 }
 #else
 std::size_t available_processors() {
-  const long count = sysconf(_SC_NPROCESSORS_ONLN);
-  return count > 0 ? static_cast<std::size_t>(count) : 1;
+  return processors_online();
 }
 void pin(pthread_t, std::size_t) {}
 #endif
@@ -188,6 +195,7 @@ int run_together_in_pool(void* pool, std::size_t count, firn_task task, void* da
 
 extern "C" firn_rt2_thread_pool* firn_rt2_thread_pool_create(size_t threads, int pinned) FIRN_NOEXCEPT {
   if (threads == 0) threads = available_processors();
+  if (threads > SIZE_MAX / sizeof(pthread_t)) return nullptr;
   void* memory = nullptr;
   if (posix_memalign(&memory, alignof(firn_rt2_thread_pool), sizeof(firn_rt2_thread_pool)) != 0)
     return nullptr;

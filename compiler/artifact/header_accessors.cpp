@@ -13,7 +13,8 @@ std::string offset_text(const TensorDescription& tensor) {
 
 namespace {
 
-std::string element_pointer(const TensorDescription& tensor, bool is_const) {
+// The C++ type of an element in memory: "const float". Elements below a byte are read as whole bytes.
+std::string element_type(const TensorDescription& tensor, bool is_const) {
   const HeaderType type = header_type(tensor.dtype);
   const std::string element = type.is_sub_byte ? "unsigned char" : type.cpp;
   return (is_const ? "const " : "") + element;
@@ -40,7 +41,7 @@ std::string original_name_note(const TensorDescription& tensor) {
 std::string input_accessors(const ModelDescription& model, size_t index) {
   const TensorDescription& tensor = model.inputs[index];
   const std::string& id = tensor.identifier;
-  const std::string element = element_pointer(tensor, false);
+  const std::string element = element_type(tensor, false);
   std::string text;
   if (tensor.arena_offset) {
     text += "// Input " + type_text(tensor) + original_name_note(tensor) +
@@ -69,11 +70,11 @@ std::string output_accessors(const ModelDescription& model, size_t index) {
                                           : ", without memory of its own: bind it before run().\n");
   text += "FIRN_HIDDEN " + view_type(tensor, true) + " " + id + "() const noexcept {\n  return " +
           view_expression(model, tensor, true,
-                          "static_cast<" + element_pointer(tensor, true) + "*>(instance_.outputs[" +
+                          "static_cast<" + element_type(tensor, true) + "*>(instance_.outputs[" +
                               std::to_string(index) + "])") +
           ";\n}\n";
   if (tensor.arena_offset) text += "// Writes to the caller's memory; bound buffers must not overlap.\n";
-  text += "FIRN_HIDDEN void bind_" + id + "(" + element_pointer(tensor, false) +
+  text += "FIRN_HIDDEN void bind_" + id + "(" + element_type(tensor, false) +
           "* buffer) noexcept {\n  instance_.bind_output(" + std::to_string(index) + ", buffer, " +
           offset_text(tensor) + ");\n}";
   return text;
@@ -84,7 +85,7 @@ std::string state_accessors(const ModelDescription& model, const TensorDescripti
          ": kept from run to run, see reset().\nFIRN_HIDDEN " + view_type(tensor, false) + " " +
          tensor.identifier + "() noexcept {\n  return " +
          view_expression(model, tensor, false,
-                         "firn::detail::slot<" + element_pointer(tensor, false) + ">(instance_.arena, " +
+                         "firn::detail::slot<" + element_type(tensor, false) + ">(instance_.arena, " +
                              offset_text(tensor) + ")") +
          ";\n}";
 }

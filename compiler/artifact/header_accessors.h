@@ -12,9 +12,10 @@ std::string offset_text(const TensorDescription& tensor);
 
 // The functions that set dims, and one group of functions per input, output and state, with comments.
 std::string accessors(const ModelDescription& model);
-// reset(); nothing without states.
+// The text of reset(), which gives states their initial values; empty without states.
 std::string reset_function(const ModelDescription& model);
-// Statements that set the counts of counted dims to zero.
+// Statements of the constructor that clear what a caller may read before the first run: elements of string
+// inputs and outputs in the arena, and counts of counted dims. Empty without either.
 std::string clear_tensors(const ModelDescription& model);
 
 } // namespace firn::artifact

@@ -8,6 +8,7 @@
 
 namespace firn::artifact {
 
+// Texts by the names of slots, without braces.
 using Slots = std::map<std::string_view, std::string>;
 
 // Replaces each {{NAME}} by its slot. A slot alone on its line whose text is empty takes the line with it;

@@ -1,38 +1,22 @@
-// The flow of code generation: emit, legalise, optimise, legalise what the optimiser made, run the backend,
-// check.
+// The flow of code generation: check the programs, generate, check the object, write it.
 #include "compiler/codegen/codegen.h"
 
 #include "compiler/codegen/elf_file.h"
-#include "compiler/codegen/legalise.h"
-#include "compiler/codegen/machine.h"
-#include "compiler/codegen/module_emitter.h"
+#include "compiler/codegen/generate_object.h"
+#include "compiler/codegen/generation.h"
 #include "compiler/codegen/object_file.h"
-#include "compiler/codegen/run_guarded.h"
+#include "compiler/codegen/parts.h"
 #include "compiler/kernel/weights_hash.h"
 #include "compiler/support/output_set.h"
 
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Triple.h>
 
-#include <algorithm>
 #include <set>
 
 namespace firn::codegen {
 
 namespace {
-
-// Everything that one generation owns.
-struct Generation {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::TargetMachine> machine; // for the least able CPU; functions name their own
-  std::vector<TargetFeatures> features;         // features of the target, then those of other CPUs
-  EmittedModule emitted;
-  std::map<std::string, std::string> merged; // merge_equal_code()
-  llvm::SmallVector<char, 0> output;
-  BackendReport report;
-};
 
 // f64 (and on the smallest CPUs f32) arithmetic would be calls of the compiler's library.
 Result check_types(const kernel::Program& program, const TargetInfo& target) {
@@ -60,106 +44,33 @@ Result check_program(const kernel::Program& program, const TargetInfo& target) {
 }
 
 Result check_programs(const kernel::Program& program, const CodegenOptions& options) {
-  if (Result result = check_program(program, options.target); !result) return result;
-  for (const VariantCode& variant : options.variants)
-    if (Result result = check_program(*variant.program, variant.target); !result) return result;
-  for (const SpecializedCode& specializations : options.specializations)
-    if (Result result = check_program(*specializations.program, options.target_of(specializations.variant));
-        !result)
-      return result;
-  return options.prepare ? check_program(*options.prepare, options.baseline_target()) : Result();
-}
-
-// Machines for the target and for other CPUs, of which the last is kept.
-Result create_machines(Generation& generation, const CodegenOptions& options) {
-  for (size_t i = 0; i <= options.variants.size(); ++i) {
-    const TargetInfo& target = options.target_of(i);
-    auto machine = create_machine(target, options.opt_level);
-    if (!machine) return machine.error();
-    generation.machine = std::move(*machine);
-    generation.features.push_back(target_features(target, *generation.machine));
-  }
-  return {};
-}
-
-Result emit(Generation& generation, const kernel::Program& program, const CodegenOptions& options,
-            bool embed_weights) {
-  if (Result result = check_programs(program, options); !result) return result;
-  if (Result result = create_machines(generation, options); !result) return result;
-  generation.emitted = emit_module(program, options, generation.features,
-                                   generation.machine->createDataLayout(), generation.context, embed_weights);
-  llvm::Module& module = *generation.emitted.module;
-  std::string message;
-  llvm::raw_string_ostream stream(message);
-  if (llvm::verifyModule(module, &stream)) return internal_error("emitted LLVM IR is broken: " + message);
-  return {};
-}
-
-Result compile(Generation& generation, const CodegenOptions& options, bool assembly) {
-  llvm::Module& module = *generation.emitted.module;
-  // Functions of several CPUs take what the least able one lacks, and all workarounds.
-  legalise(module, options.target, generation.features.back());
-  optimise(module, *generation.machine, options.opt_level);
-  legalise(module, options.target, generation.features.back());
-  generation.merged = merge_equal_code(module, *generation.machine, generation.emitted.equal_kernels);
-  generation.report = run_backend(module, *generation.machine, assembly, generation.output);
-  if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
-  return {};
-}
-
-// The deeper entry function's frame and the deepest below it: a kernel, and what that calls; in between the
-// deepest of a task, the executor's own apart. Return addresses are pushed on x86 and, at worst, saved
-// elsewhere within the frames already counted.
-int64_t deepest_stack(const BackendReport& report, const CodegenOptions& options,
-                      const EmittedModule& emitted) {
-  int64_t choice = 0, entry = 0, task = 0, kernel = 0, other = 0;
-  int64_t word = options.target.arch == Arch::X86_64 ? options.target.pointer_bits / 8 : 0;
-  for (const auto& [name, bytes] : report.stack_bytes) {
-    const auto &kernels = emitted.kernel_symbols, &tasks = emitted.task_symbols;
-    const auto& entries = emitted.entry_symbols;
-    if (options.has_choice() && name == options.run_symbol) {
-      choice = bytes + word;
-      continue;
-    }
-    int64_t& deepest = std::find(entries.begin(), entries.end(), name) != entries.end()   ? entry
-                       : std::find(kernels.begin(), kernels.end(), name) != kernels.end() ? kernel
-                       : std::find(tasks.begin(), tasks.end(), name) != tasks.end()       ? task
-                                                                                          : other;
-    deepest = std::max(deepest, bytes);
-  }
-  if (other > 0) other += word;
-  if (task > 0) task += word;
-  return choice + entry + task + kernel + other + 2 * word;
-}
-
-enum class Stage : uint8_t { Module, Assembly, Object };
-
-// Everything up to `stage`. What a failure of LLVM leaves behind cannot be destroyed any more and stays.
-Expected<std::unique_ptr<Generation>> generate(const kernel::Program& program, const CodegenOptions& options,
-                                               Stage stage, bool embed_weights) {
-  auto generation = std::make_unique<Generation>();
   Result result;
-  std::string failure = run_guarded([&] {
-    result = emit(*generation, program, options, embed_weights);
-    if (result && stage != Stage::Module) result = compile(*generation, options, stage == Stage::Assembly);
+  for_each_program(program, options, [&](const kernel::Program& each, size_t variant) {
+    if (result) result = check_program(each, options.target_of(variant));
   });
-  if (!failure.empty()) {
-    (void)generation.release();
-    return internal_error("LLVM cannot generate code for " + options.target.display_name() + " (" +
-                          options.target.triple + "): " + failure);
-  }
-  if (!result) return result.error();
-  return generation;
+  return result;
+}
+
+// Everything up to `stage` of the whole program as one module.
+Expected<std::unique_ptr<Generation>> generate_module(const kernel::Program& program,
+                                                      const CodegenOptions& options, Stage stage,
+                                                      bool embed_weights) {
+  auto features = features_of_targets(options);
+  if (!features) return features.error();
+  return generate(options, features->back(), stage, "", [&](Generation& generation) {
+    return emit_module(program, options, *features, generation.machine->createDataLayout(),
+                       generation.context, embed_weights, /*parts=*/nullptr);
+  });
 }
 
 // Sizes of kernels by the kernels' own names, in the program's order.
-void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Generation& generation) {
+void name_kernels(ObjectFacts& facts, const kernel::Program& program, const GeneratedObject& object) {
   std::vector<std::pair<std::string, int64_t>> by_name;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
-    const std::string& own = generation.emitted.kernel_symbols[i];
-    auto merged = generation.merged.find(own);
+    const std::string& own = object.kernel_symbols[i];
+    auto merged = object.merged.find(own);
     for (const auto& [symbol, bytes] : facts.kernel_text_bytes) {
-      if (symbol == (merged == generation.merged.end() ? own : merged->second))
+      if (symbol == (merged == object.merged.end() ? own : merged->second))
         by_name.emplace_back(program.kernels[i]->name, bytes);
     }
   }
@@ -168,12 +79,12 @@ void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Gene
 
 // Adds, for each program for certain extents, the bytes of kernels that no other program shares.
 void add_specialization_sizes(ObjectFacts& facts, const CodegenOptions& options,
-                              const Generation& generation) {
+                              const GeneratedObject& object) {
   for (const SpecializedCode& specializations : options.specializations) {
     int64_t bytes = 0;
     for (const auto& kernel : specializations.program->kernels)
       for (const auto& [symbol, size] : facts.kernel_text_bytes)
-        if (symbol == kernel_symbol(*kernel) && !generation.merged.count(symbol)) bytes += size;
+        if (symbol == kernel_symbol(*kernel) && !object.merged.count(symbol)) bytes += size;
     facts.specialization_text_bytes.push_back(bytes);
   }
 }
@@ -199,10 +110,39 @@ Result check_reach(int64_t weight_bytes) {
                            "; --weight-type holds them in fewer bits");
 }
 
+// The sizes of the object and of its kernels, and what it needs.
+Expected<ObjectFacts> facts_of(const GeneratedObject& object, const kernel::Program& program,
+                               const CodegenOptions& options, int64_t embedded_weights) {
+  auto facts = inspect_object(object.bytes, object.kernel_symbols, embedded_weights, custom_symbols(program));
+  if (!facts) return facts;
+  facts->stack_bytes = deepest_stack(object.stack, options);
+  facts->parts = object.parts;
+  facts->cached_parts = object.cached_parts;
+  add_specialization_sizes(*facts, options, object);
+  name_kernels(*facts, program, object);
+  return facts;
+}
+
+// Objects of COFF and Mach-O hold the weights as LLVM wrote them.
+Expected<ObjectFacts> emit_whole_object(const kernel::Program& program, const CodegenOptions& options,
+                                        ByteSink& sink) {
+  const kernel::Program& embedded = options.embedded(program);
+  if (Result reaches = check_reach(embedded.weight_bytes); !reaches) return reaches.error();
+  auto object = generate_whole(program, options);
+  if (!object) return object.error();
+  auto facts = facts_of(*object, program, options, embedded.constants.empty() ? 0 : embedded.weight_bytes);
+  if (!facts) return facts;
+  if (Result written = sink.write(object->bytes); !written) return written.error();
+  facts->object_bytes = static_cast<int64_t>(object->bytes.size());
+  facts->weights_hash = kernel::hash_weights(embedded);
+  return facts;
+}
+
 } // namespace
 
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options) {
-  auto generation = generate(program, options, Stage::Module, /*embed_weights=*/false);
+  if (Result result = check_programs(program, options); !result) return result.error();
+  auto generation = generate_module(program, options, Stage::Module, /*embed_weights=*/false);
   if (!generation) return generation.error();
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -211,39 +151,34 @@ Expected<std::string> emit_llvm_text(const kernel::Program& program, const Codeg
 }
 
 Expected<std::string> emit_assembly(const kernel::Program& program, const CodegenOptions& options) {
-  auto generation = generate(program, options, Stage::Assembly, /*embed_weights=*/false);
+  if (Result result = check_programs(program, options); !result) return result.error();
+  auto generation = generate_module(program, options, Stage::Assembly, /*embed_weights=*/false);
   if (!generation) return generation.error();
   return std::string((*generation)->output.data(), (*generation)->output.size());
 }
 
+Expected<GeneratedObject> generate_whole(const kernel::Program& program, const CodegenOptions& options) {
+  auto generated = generate_module(program, options, Stage::Object, /*embed_weights=*/true);
+  if (!generated) return generated.error();
+  const Generation& generation = **generated;
+  return GeneratedObject{{generation.output.data(), generation.output.size()},
+                         generation.emitted.kernel_symbols,
+                         generation.merged,
+                         stack_depths(generation.report, options, generation.emitted),
+                         0,
+                         0};
+}
+
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   ByteSink& sink) {
-  bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
-  if (!elf)
-    if (Result reaches = check_reach(options.embedded(program).weight_bytes); !reaches)
-      return reaches.error();
-  auto generated = generate(program, options, Stage::Object, /*embed_weights=*/!elf);
-  if (!generated) return generated.error();
-  Generation& generation = **generated;
-  std::span<const char> object(generation.output.data(), generation.output.size());
-  const kernel::Program& embedded = options.embedded(program);
-  bool has_weights = !elf && !embedded.constants.empty();
-  auto facts = inspect_object(object, generation.emitted.kernel_symbols,
-                              has_weights ? embedded.weight_bytes : 0, custom_symbols(program));
-  if (!facts) return facts.error();
-  facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
-  add_specialization_sizes(*facts, options, generation);
-  name_kernels(*facts, program, generation);
-  // The module is large; it must not be in memory beside the weights.
-  generation.emitted.module.reset();
-  const std::string weights = weights_section(options);
-  if (!elf) {
-    if (Result written = sink.write({object.data(), object.size()}); !written) return written.error();
-    facts->object_bytes = static_cast<int64_t>(object.size());
-    facts->weights_hash = kernel::hash_weights(embedded);
-    return facts;
-  }
-  auto written = write_elf(object, sink, weights, embedded);
+  if (Result result = check_programs(program, options); !result) return result.error();
+  if (!llvm::Triple(options.target.triple).isOSBinFormatELF())
+    return emit_whole_object(program, options, sink);
+  auto object = generate_in_parts(program, options);
+  if (!object) return object.error();
+  auto facts = facts_of(*object, program, options, /*embedded_weights=*/0);
+  if (!facts) return facts;
+  auto written = write_elf(object->bytes, sink, weights_section(options), options.embedded(program));
   if (!written) return written.error();
   facts->object_bytes = written->bytes;
   facts->weights_hash = written->weights_hash;

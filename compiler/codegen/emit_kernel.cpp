@@ -9,36 +9,10 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-std::string kernel_symbol(const Kernel& kernel) {
-  return "firn.k." + kernel.name;
-}
-
-std::string task_symbol(const Kernel& kernel) {
-  return "firn.t." + kernel.name;
-}
-
-KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel,
-                             std::span<const ParameterFacts> facts)
+KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel, const CallFacts& facts)
     : context_(context), kernel_(kernel), facts_(facts), ir_(context.context),
       values_(kernel.register_types.size(), nullptr),
       expressions_(ir_, context.index_type(), "kernel " + kernel.name) {}
-
-void ModuleContext::set_attributes(llvm::Function& function) const {
-  function.addFnAttr("target-cpu", target.cpu);
-  if (!target.features.empty()) function.addFnAttr("target-features", target.features);
-  if (target.vector_bits > 0) {
-    // Otherwise LLVM splits 512-bit vectors on CPUs that it expects to lower their clock.
-    std::string bits = std::to_string(target.register_bits());
-    function.addFnAttr("prefer-vector-width", bits);
-    function.addFnAttr("min-legal-vector-width", bits);
-  }
-  function.addFnAttr(llvm::Attribute::NoUnwind);
-  function.addFnAttr("no-builtins"); // loops stay loops instead of calls of memset and friends
-  function.addFnAttr("no-jump-tables", "true");
-  function.addFnAttr("warn-stack-size", "0"); // makes the backend tell the frame's size
-  function.setDSOLocal(true);
-  if (!text_section.empty()) function.setSection(text_section);
-}
 
 llvm::Type* KernelEmitter::type_of(MachineType type) const {
   llvm::LLVMContext& c = context_.context;
@@ -58,56 +32,6 @@ llvm::Type* KernelEmitter::type_of(MachineType type) const {
   }
   if (type.lanes == 1) return scalar;
   return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(type.lanes));
-}
-
-llvm::Function* KernelEmitter::create_function() {
-  llvm::LLVMContext& c = context_.context;
-  std::vector<llvm::Type*> types(kernel_.parameters.size(), llvm::PointerType::getUnqual(c));
-  types.insert(types.end(), kernel_.extents.size(), context_.index_type());
-  if (kernel_.phase) types.insert(types.end(), 2, context_.index_type());
-  if (kernel_.max_iterations() > 1) types.insert(types.end(), 2, context_.index_type());
-  auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(c), types, /*isVarArg=*/false);
-  auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage,
-                                          kernel_symbol(kernel_), context_.module);
-  context_.set_attributes(*function);
-  const auto& ops = kernel_.body.ops;
-  bool calls_runtime =
-      std::any_of(ops.begin(), ops.end(), [](const auto& op) { return op->kind == OpKind::CallRuntime; });
-  function->addFnAttr(llvm::Attribute::NoInline);
-  function->setAlignment(llvm::Align(64));
-  for (unsigned i = 0; i < kernel_.parameters.size(); ++i) {
-    const BufferParameter& parameter = kernel_.parameters[i];
-    llvm::AttrBuilder attributes(c);
-    if (facts_[i].no_alias) attributes.addAttribute(llvm::Attribute::NoAlias);
-    if (!parameter.written) attributes.addAttribute(llvm::Attribute::ReadOnly);
-    attributes.addAttribute(llvm::Attribute::NonNull);
-    if (!calls_runtime) attributes.addAttribute(llvm::Attribute::NoCapture); // strings hold addresses
-    attributes.addAlignmentAttr(static_cast<unsigned>(facts_[i].alignment));
-    // A buffer may end before the bound if extents vary.
-    int64_t bytes = kernel_.extents.empty() ? parameter.size * scalar_bytes(parameter.element) : 0;
-    if (bytes > 0) {
-      attributes.addDereferenceableAttr(static_cast<uint64_t>(bytes));
-    }
-    function->addParamAttrs(i, attributes);
-    function->getArg(i)->setName(parameter.name);
-  }
-  set_extents(*function);
-  return function;
-}
-
-// The extents' bounds make divisions by them cheaper.
-void KernelEmitter::set_extents(llvm::Function& function) {
-  unsigned bits = context_.index_type()->getBitWidth();
-  for (size_t i = 0; i < kernel_.extents.size(); ++i) {
-    const Symbol& extent = *kernel_.extents[i];
-    llvm::Argument* argument = function.getArg(static_cast<unsigned>(kernel_.parameters.size() + i));
-    argument->setName(extent.name);
-    llvm::AttrBuilder attributes(context_.context);
-    attributes.addRangeAttr(llvm::ConstantRange(llvm::APInt(bits, static_cast<uint64_t>(extent.lower)),
-                                                llvm::APInt(bits, static_cast<uint64_t>(extent.upper) + 1)));
-    argument->addAttrs(attributes);
-    expressions_.set(extent, {argument, 0, 0});
-  }
 }
 
 llvm::BasicBlock* KernelEmitter::new_block(const char* name) {
@@ -130,7 +54,7 @@ void KernelEmitter::emit_scratch() {
   }
 }
 
-llvm::Function* KernelEmitter::emit() {
+KernelFunction KernelEmitter::emit() {
   function_ = create_function();
   start_block(new_block("entry"));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) buffers_.push_back(function_->getArg(i));
@@ -147,7 +71,7 @@ llvm::Function* KernelEmitter::emit() {
   release_tiles();
   join_narrowed_stores();
   ir_.CreateRetVoid();
-  return function_;
+  return reduce_arguments();
 }
 
 // Emits a loop over the range that two arguments give. It is entered unconditionally, as callers pass no

@@ -52,7 +52,7 @@ llvm::Value* KernelEmitter::address(int buffer, const IntExpr& unresolved) {
 llvm::Align KernelEmitter::access_alignment(const Op& op) const {
   const BufferParameter& buffer = kernel_.buffer(op.buffer);
   size_t number = static_cast<size_t>(op.buffer);
-  int known = number < facts_.size() ? facts_[number].alignment : buffer.alignment;
+  int known = number < facts_.parameters.size() ? facts_.parameters[number].alignment : buffer.alignment;
   int claimed = op.alignment > 0 ? op.alignment : scalar_bytes(buffer.element);
   return llvm::Align(static_cast<uint64_t>(std::max(1, std::min(known, claimed))));
 }

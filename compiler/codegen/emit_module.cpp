@@ -1,6 +1,8 @@
 // The module of an object: the code of its programs for every CPU, and the functions around them.
 #include "compiler/codegen/entry_emitter.h"
 #include "compiler/codegen/module_emitter.h"
+
+#include "compiler/codegen/kernel_thunk.h"
 #include "compiler/kernel/kir_text.h"
 
 #include <llvm/TargetParser/Triple.h>
@@ -13,12 +15,18 @@ using namespace kernel;
 
 namespace {
 
+ModuleContext module_context(llvm::Module& module, const CodegenOptions& options,
+                             std::span<const TargetFeatures> features, size_t variant) {
+  return {module.getContext(), module, options.target_of(variant), features[variant], text_section(options),
+          options.flushes_bf16};
+}
+
 // Emits the programs of one module.
 class ModuleEmitter {
 public:
   ModuleEmitter(EmittedModule& result, const CodegenOptions& options,
-                std::span<const TargetFeatures> features)
-      : result_(result), options_(options), features_(features) {}
+                std::span<const TargetFeatures> features, const KernelNames* parts)
+      : result_(result), options_(options), features_(features), parts_(parts) {}
 
   void emit(const Program& program, bool embed_weights) {
     const Program* prepare = options_.prepare;
@@ -60,7 +68,7 @@ private:
     }
     for (auto* groups : {&kernels, &tasks}) // tasks call kernels
       for (auto& [text, functions] : *groups)
-        if (functions.size() > 1) result_.equal_kernels.push_back(std::move(functions));
+        if (functions.size() > 1) result_.equal_functions.push_back(std::move(functions));
   }
 
   // `embed_weights`: as of emit_module, for the program whose constants the object holds.
@@ -79,16 +87,10 @@ private:
   }
 
   ModuleContext context(size_t variant) const {
-    llvm::Module& module = *result_.module;
-    bool elf = llvm::Triple(options_.target.triple).isOSBinFormatELF();
-    std::string suffix = options_.variants.empty() ? "" : "." + std::to_string(variant);
-    return {module.getContext(),
-            module,
-            options_.target_of(variant),
-            features_[variant],
-            elf ? ".text.firn." + options_.section_suffix : "",
-            options_.flushes_bf16,
-            suffix};
+    ModuleContext context = module_context(*result_.module, options_, features_, variant);
+    if (!options_.variants.empty()) context.suffix = "." + std::to_string(variant);
+    context.parts = parts_;
+    return context;
   }
 
   llvm::Function* emit_entry(const Program& program, const std::string& symbol, size_t variant) {
@@ -132,19 +134,43 @@ private:
   EmittedModule& result_;
   const CodegenOptions& options_;
   std::span<const TargetFeatures> features_;
+  const KernelNames* parts_;
 };
 
-} // namespace
-
-EmittedModule emit_module(const Program& program, const CodegenOptions& options,
-                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
-                          llvm::LLVMContext& context, bool embed_weights) {
+EmittedModule empty_module(const CodegenOptions& options, const llvm::DataLayout& layout,
+                           llvm::LLVMContext& context) {
   EmittedModule result;
   result.module = std::make_unique<llvm::Module>("firn", context);
   result.module->setTargetTriple(options.target.triple);
   result.module->setDataLayout(layout);
   result.module->setPICLevel(llvm::PICLevel::BigPIC);
-  ModuleEmitter(result, options, features).emit(program, embed_weights);
+  return result;
+}
+
+} // namespace
+
+std::string text_section(const CodegenOptions& options) {
+  bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
+  return elf ? ".text.firn." + options.section_suffix : "";
+}
+
+EmittedModule emit_module(const Program& program, const CodegenOptions& options,
+                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
+                          llvm::LLVMContext& context, bool embed_weights, const KernelNames* parts) {
+  EmittedModule result = empty_module(options, layout, context);
+  ModuleEmitter(result, options, features, parts).emit(program, embed_weights);
+  return result;
+}
+
+EmittedModule emit_module(const KernelPart& part, const CodegenOptions& options,
+                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
+                          llvm::LLVMContext& context) {
+  EmittedModule result = empty_module(options, layout, context);
+  ModuleContext emission = module_context(*result.module, options, features, part.variant);
+  emission.text_section = kPartSection;
+  llvm::Function* function = KernelEmitter(emission, *part.kernel, part.facts).emit().function;
+  add_thunk(*function, part.symbol);
+  result.thunk = part.symbol;
   return result;
 }
 

@@ -153,7 +153,8 @@ void KernelEmitter::pass_narrowed_stores(const Op& op) {
   if (waiting_.empty() || op.kind == OpKind::Prefetch) return;
   int written = waiting_.front().buffer, read = op.buffer;
   auto may_alias = [&](int buffer) {
-    return static_cast<size_t>(buffer) < facts_.size() && !facts_[static_cast<size_t>(buffer)].no_alias;
+    const std::vector<ParameterFacts>& facts = facts_.parameters;
+    return static_cast<size_t>(buffer) < facts.size() && !facts[static_cast<size_t>(buffer)].no_alias;
   };
   // A kernel that writes in place reads an element before it writes it, and not again.
   auto is_pointwise = [&](const InPlace& pair) {

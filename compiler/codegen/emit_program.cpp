@@ -13,12 +13,6 @@ using namespace kernel;
 
 namespace {
 
-// The bytes of an argument in the arena, where inputs and outputs may have a slot; empty for other memory.
-struct ArenaRange {
-  int64_t first = 0, end = 0;
-  bool overlaps(const ArenaRange& other) const { return first < other.end && other.first < end; }
-};
-
 class ProgramEmitter : EntryEmitter {
 public:
   ProgramEmitter(ModuleContext& context, const Program& program, const CodegenOptions& options)
@@ -26,63 +20,22 @@ public:
         extents_(ir_, context.index_type(), "program " + program.name) {}
 
   void emit_code(const std::string& entry_symbol, bool profile, ModuleContext& baseline) {
-    gather_facts();
+    const std::vector<CallFacts> facts = call_facts(program_);
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       const Kernel& kernel = *program_.kernels[i];
-      kernels_.push_back(
-          KernelEmitter(kernel.is_for_baseline ? baseline : context_, kernel, facts_[i]).emit());
+      if (!facts[i].is_called)
+        kernels_.emplace_back();
+      else if (context_.parts)
+        kernels_.push_back(declare_kernel(context_, kernel, facts[i], context_.parts->at(&kernel)));
+      else
+        kernels_.push_back(
+            KernelEmitter(kernel.is_for_baseline ? baseline : context_, kernel, facts[i]).emit());
     }
     emit_entry(entry_symbol, profile);
   }
 
 private:
   const Buffer& buffer(int number) const { return program_.buffers[static_cast<size_t>(number)]; }
-
-  void gather_facts() {
-    for (const auto& kernel : program_.kernels) {
-      std::vector<ParameterFacts> facts;
-      for (const BufferParameter& parameter : kernel->parameters) {
-        facts.push_back({parameter.alignment, /*no_alias=*/true});
-      }
-      for (const kernel::InPlace& pair : kernel->in_place)
-        for (int number : {pair.written, pair.read}) facts[static_cast<size_t>(number)].no_alias = false;
-      facts_.push_back(std::move(facts));
-    }
-    gather_facts(program_.steps);
-  }
-
-  void gather_facts(const std::vector<Step>& steps) {
-    for (const Step& step : steps) {
-      gather_facts(step.first);
-      gather_facts(step.second);
-      if (step.kind != Step::Kind::Call) continue;
-      const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
-      std::vector<ParameterFacts>& facts = facts_[static_cast<size_t>(step.kernel)];
-      std::vector<ArenaRange> ranges;
-      for (size_t i = 0; i < step.arguments.size(); ++i) {
-        const BufferParameter& parameter = kernel.parameters[i];
-        const Argument& argument = step.arguments[i];
-        const Buffer& memory = buffer(argument.buffer);
-        bool io = memory.space == Space::Input || memory.space == Space::Output;
-        int64_t place = std::max<int64_t>(memory.offset, 0) + argument.byte_offset;
-        int64_t known = place == 0 ? 4096 : place & -place;
-        // Memory that the caller bound has the alignment of its elements and no more.
-        if (io) known = caller_alignment(parameter.element);
-        facts[i].alignment = static_cast<int>(std::min<int64_t>(facts[i].alignment, known));
-        ArenaRange range;
-        if (memory.space != Space::Weights && memory.offset >= 0) {
-          range = {place, place + parameter.size * scalar_bytes(parameter.element)};
-        }
-        ranges.push_back(range);
-      }
-      for (size_t i = 0; i < ranges.size(); ++i) {
-        for (size_t j = 0; j < i; ++j) {
-          if (!(kernel.parameters[i].written || kernel.parameters[j].written)) continue;
-          if (ranges[i].overlaps(ranges[j])) facts[i].no_alias = facts[j].no_alias = false;
-        }
-      }
-    }
-  }
 
   static void mark_used(const Program& program, const std::vector<Step>& steps, std::vector<bool>& used) {
     for (const Step& step : steps) {
@@ -240,10 +193,10 @@ private:
 
   void emit_kernel_call(int number, const Kernel& kernel, std::vector<llvm::Value*>& arguments,
                         llvm::Value* count) {
-    llvm::Function* function = kernels_[static_cast<size_t>(number)];
+    const KernelFunction& function = kernels_[static_cast<size_t>(number)];
     if (kernel.tasks > 1) return shared_.emit(number, function, arguments, count);
     add_whole_range(kernel, count, arguments);
-    ir_.CreateCall(function, arguments);
+    function.call(ir_, arguments);
   }
 
   // All phases and all iterations.
@@ -296,8 +249,7 @@ private:
   const Program& program_;
   SharedCalls shared_;
   ExpressionEmitter extents_;
-  std::vector<std::vector<ParameterFacts>> facts_;
-  std::vector<llvm::Function*> kernels_;
+  std::vector<KernelFunction> kernels_;
   std::vector<llvm::Value*> starts_; // start of each buffer
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"
+#include "compiler/codegen/kernel_calls.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/target/mac.h"
 
@@ -27,11 +28,8 @@ struct TargetFeatures {
   bool leading_zeros = true;    // counting leading zeros needs no library
 };
 
-// Facts about a parameter of a kernel that hold at every call.
-struct ParameterFacts {
-  int alignment = 1;
-  bool no_alias = true;
-};
+// Names of functions in other modules.
+using KernelNames = std::map<const kernel::Kernel*, std::string>;
 
 // A module under construction and what every emitter needs to know.
 struct ModuleContext {
@@ -41,7 +39,9 @@ struct ModuleContext {
   TargetFeatures features;
   std::string text_section;
   bool flushes_bf16 = false; // CodegenOptions::flushes_bf16
-  std::string suffix;        // ends names that the module's programs would share; empty: there is one program
+  std::string suffix = {};   // ends names that the module's programs would share; empty: there is one program
+  // Names of the functions of kernels that other modules have; null: this one has them.
+  const KernelNames* parts = nullptr;
 
   llvm::IntegerType* index_type() const {
     return llvm::Type::getIntNTy(context, static_cast<unsigned>(target.pointer_bits));
@@ -54,11 +54,13 @@ struct ModuleContext {
 std::string kernel_symbol(const kernel::Kernel& kernel);
 // The LLVM name of the function that runs a task of a shared kernel.
 std::string task_symbol(const kernel::Kernel& kernel);
+// The name of the thunk of its function, if it has one.
+std::string thunk_symbol(const kernel::Kernel& kernel);
 
 class KernelEmitter {
 public:
-  KernelEmitter(ModuleContext& context, const kernel::Kernel& kernel, std::span<const ParameterFacts> facts);
-  llvm::Function* emit();
+  KernelEmitter(ModuleContext& context, const kernel::Kernel& kernel, const CallFacts& facts);
+  KernelFunction emit();
 
 private:
   struct AddressEntry {
@@ -70,6 +72,8 @@ private:
   // emit_kernel.cpp
   llvm::Function* create_function();
   void set_extents(llvm::Function& function);
+  // Gives the function the arguments that it takes, and the others their values.
+  KernelFunction reduce_arguments();
   void emit_scratch();
   // Emits the parallel loop over the range in arguments from `argument` on. `is_back`: whether it runs from
   // its end to its start, as it does in every other phase, to begin with data that the phase before left in
@@ -192,7 +196,7 @@ private:
 
   ModuleContext& context_;
   const kernel::Kernel& kernel_;
-  std::span<const ParameterFacts> facts_;
+  const CallFacts& facts_;
   llvm::IRBuilder<> ir_;
   llvm::Function* function_ = nullptr;
   std::vector<llvm::Value*> buffers_; // parameters, then scratch
@@ -204,6 +208,10 @@ private:
   std::vector<NarrowedStore> waiting_; // stores of the current block that may be joined
   int depth_ = 0;
 };
+
+// Declares the function of a kernel that another module has under this name.
+KernelFunction declare_kernel(ModuleContext& context, const kernel::Kernel& kernel, const CallFacts& facts,
+                              const std::string& symbol);
 
 // emit_expand.cpp: code for targets that lack an instruction.
 

@@ -11,17 +11,21 @@
 
 namespace firn::codegen {
 
+// LLVM's machine for the target's triple, CPU and features; a usage error if LLVM has no backend for the
+// triple.
 Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& target, OptLevel level);
+// The instructions that kernels may be emitted with, by the features of LLVM's subtarget.
 TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachine& machine);
 
 // Runs LLVM's pipeline of the level, without its vectorisers and unrollers.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level);
 
-// Frame sizes by function name, and the first error of the backend.
+// Frame sizes in bytes by function name, and the first error of the backend; empty if there is none.
 struct BackendReport {
   std::vector<std::pair<std::string, int64_t>> stack_bytes;
   std::string error;
 };
+// Appends to `output` an object, or with `assembly` its text. Lowers `module` in place: it is spent then.
 BackendReport run_backend(llvm::Module& module, llvm::TargetMachine& machine, bool assembly,
                           llvm::SmallVectorImpl<char>& output);
 

@@ -1,6 +1,6 @@
-// Compares functions by the assembly that the backend makes of each in a module of its own, with the
-// constants that it reads there, but without names. Equal text may still have several encodings; a CPU
-// understands those for any less able one.
+// Compares functions by their assembly: the backend compiles each in a module of its own, under one name
+// and with the constants that it reads. Equal text may be encoded in several ways, with VEX or EVEX for
+// example; the function that is kept is encoded for the less able CPU, which the other understands.
 #include "compiler/codegen/merge_equal_code.h"
 
 #include "compiler/codegen/machine.h"
@@ -21,6 +21,7 @@ std::string assembly_of(const llvm::Function& function, llvm::TargetMachine& mac
   return {output.data(), output.size()};
 }
 
+// Whether callers of one may call the other.
 bool is_called_alike(const llvm::Function& a, const llvm::Function& b) {
   return a.getFunctionType() == b.getFunctionType() && a.getCallingConv() == b.getCallingConv();
 }

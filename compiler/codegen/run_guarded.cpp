@@ -1,11 +1,13 @@
 // Fatal errors arrive at a handler that must not return, crashes as signals; LLVM's crash recovery leaves
-// both by a long jump over its own frames.
+// both by a long jump over its own frames. Its handlers belong to the process, so the first work that is
+// guarded installs them and the last that is under way removes them.
 #include "compiler/codegen/run_guarded.h"
 
 #include <llvm/Support/CrashRecoveryContext.h>
 #include <llvm/Support/ErrorHandling.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 
 namespace firn::codegen {
@@ -24,22 +26,41 @@ std::string first_and_last_line(std::string_view text) {
   return result;
 }
 
+// Called on the thread that failed.
 void leave(void*, const char* reason, bool) {
   last_words = first_and_last_line(reason);
   llvm::CrashRecoveryContext::GetCurrent()->HandleExit(EXIT_FAILURE);
 }
 
+// Signals are caught for the time of the work alone, as others have handlers of their own.
+class Handlers {
+public:
+  Handlers() {
+    std::lock_guard lock(mutex);
+    if (users++ > 0) return;
+    llvm::install_fatal_error_handler(leave);
+    llvm::CrashRecoveryContext::Enable();
+  }
+  ~Handlers() {
+    std::lock_guard lock(mutex);
+    if (--users > 0) return;
+    llvm::CrashRecoveryContext::Disable();
+    llvm::remove_fatal_error_handler();
+  }
+  Handlers(const Handlers&) = delete;
+
+private:
+  static inline std::mutex mutex;
+  static inline int users = 0;
+};
+
 } // namespace
 
 std::string run_guarded(const std::function<void()>& work) {
   last_words.clear();
-  llvm::ScopedFatalErrorHandler handler(leave);
-  // Signals are caught for the time of the work alone, as others have handlers of their own.
-  llvm::CrashRecoveryContext::Enable();
+  Handlers handlers;
   llvm::CrashRecoveryContext recovery;
-  bool returned = recovery.RunSafely(work);
-  llvm::CrashRecoveryContext::Disable();
-  if (returned) return "";
+  if (recovery.RunSafely(work)) return "";
   if (!last_words.empty()) return last_words;
   return "it crashed with signal " + std::to_string(recovery.RetCode - 128);
 }

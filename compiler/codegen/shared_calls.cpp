@@ -94,7 +94,7 @@ void SharedCalls::begin(llvm::Value* executor) {
   threads_ = either;
 }
 
-void SharedCalls::emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& arguments,
+void SharedCalls::emit(int number, const KernelFunction& function, const std::vector<llvm::Value*>& arguments,
                        llvm::Value* count) {
   const Kernel& kernel = *program_.kernels[static_cast<size_t>(number)];
   llvm::Function* task = task_of(number, function);
@@ -137,7 +137,7 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
   if (kernel.phases > 1) all.insert(all.end(), {constant(0), constant(kernel.phases)});
   all.push_back(constant(0));
   all.push_back(count);
-  ir_.CreateCall(function, all);
+  function.call(ir_, all);
   ir_.CreateBr(done);
   ir_.SetInsertPoint(done);
 }
@@ -159,7 +159,7 @@ void SharedCalls::emit_concurrent(const std::vector<WholeCall>& calls) {
   ir_.CreateBr(done);
 
   ir_.SetInsertPoint(alone);
-  for (const WholeCall& call : calls) ir_.CreateCall(call.kernel, call.arguments);
+  for (const WholeCall& call : calls) call.kernel.call(ir_, call.arguments);
   ir_.CreateBr(done);
   ir_.SetInsertPoint(done);
 }
@@ -181,7 +181,7 @@ llvm::Function* SharedCalls::concurrent_task(const std::vector<WholeCall>& calls
     std::vector<llvm::Value*> arguments;
     for (llvm::Value* argument : calls[i].arguments)
       arguments.push_back(load_word(task->getArg(0), word++, argument->getType()));
-    ir_.CreateCall(calls[i].kernel, arguments);
+    calls[i].kernel.call(ir_, arguments);
     ir_.CreateBr(done);
   }
   return task;
@@ -203,7 +203,7 @@ llvm::Function* SharedCalls::create_task(const std::string& symbol) {
   return task;
 }
 
-llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
+llvm::Function* SharedCalls::task_of(int number, const KernelFunction& function) {
   llvm::Function*& task = tasks_[number];
   if (task) return task;
   const Kernel& kernel = *program_.kernels[static_cast<size_t>(number)];
@@ -215,7 +215,7 @@ llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
   return task;
 }
 
-void SharedCalls::emit_share(const Kernel& kernel, llvm::Function* function, llvm::Function* task) {
+void SharedCalls::emit_share(const Kernel& kernel, const KernelFunction& function, llvm::Function* task) {
   llvm::Value *frame = task->getArg(0), *index = task->getArg(1);
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
   const IntExpr& iterations = kernel.parallel_count;
@@ -237,7 +237,7 @@ void SharedCalls::emit_share(const Kernel& kernel, llvm::Function* function, llv
   Share share = emit_share_of(index, tasks, count);
   arguments.push_back(share.first);
   arguments.push_back(ir_.CreateAdd(share.first, share.size));
-  ir_.CreateCall(function, arguments);
+  function.call(ir_, arguments);
 }
 
 // Shares differ by one iteration at most, the longer ones first.
@@ -257,7 +257,7 @@ SharedCalls::Share SharedCalls::emit_share_of(llvm::Value* index, llvm::Value* t
 //       if (taken[other] < (phase + 1) * size(other) and taken[other] is moved on by one)
 //         run the item, ++finished, and begin anew
 //     pause
-void SharedCalls::emit_phases(const Kernel& kernel, llvm::Function* function, llvm::Function* task,
+void SharedCalls::emit_phases(const Kernel& kernel, const KernelFunction& function, llvm::Function* task,
                               const std::vector<llvm::Value*>& arguments) {
   llvm::IntegerType* word = context_.index_type();
   llvm::Value *frame = task->getArg(0), *index = task->getArg(1), *tasks = load_word(frame, 0, word),
@@ -306,7 +306,7 @@ void SharedCalls::emit_phases(const Kernel& kernel, llvm::Function* function, ll
       share.first, ir_.CreateSelect(ir_.CreateTrunc(phase, ir_.getInt1Ty()), from_last, at), "item");
   std::vector<llvm::Value*> all = arguments;
   all.insert(all.end(), {phase, ir_.CreateAdd(phase, one), item, ir_.CreateAdd(item, one)});
-  ir_.CreateCall(function, all);
+  function.call(ir_, all);
   ir_.CreateAtomicRMW(llvm::AtomicRMWInst::Add, finished, one, word_alignment(),
                       llvm::AtomicOrdering::AcquireRelease);
   ir_.CreateBr(look);

@@ -42,12 +42,12 @@ public:
   void begin(llvm::Value* executor);
   // Calls kernel number `number`, emitted as `function`, with a pointer per parameter and a word per extent,
   // for `count` iterations, one at least.
-  void emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& arguments,
+  void emit(int number, const KernelFunction& function, const std::vector<llvm::Value*>& arguments,
             llvm::Value* count);
 
   // A kernel and all that it is called with.
   struct WholeCall {
-    llvm::Function* kernel;
+    KernelFunction kernel;
     std::vector<llvm::Value*> arguments;
   };
   void emit_concurrent(const std::vector<WholeCall>& calls);
@@ -56,9 +56,9 @@ private:
   void count_words(const std::vector<kernel::Step>& steps);
   llvm::Function* concurrent_task(const std::vector<WholeCall>& calls);
   llvm::Function* create_task(const std::string& symbol);
-  llvm::Function* task_of(int number, llvm::Function* function);
-  void emit_share(const kernel::Kernel& kernel, llvm::Function* function, llvm::Function* task);
-  void emit_phases(const kernel::Kernel& kernel, llvm::Function* function, llvm::Function* task,
+  llvm::Function* task_of(int number, const KernelFunction& function);
+  void emit_share(const kernel::Kernel& kernel, const KernelFunction& function, llvm::Function* task);
+  void emit_phases(const kernel::Kernel& kernel, const KernelFunction& function, llvm::Function* task,
                    const std::vector<llvm::Value*>& arguments);
   // The iterations of a task.
   struct Share {

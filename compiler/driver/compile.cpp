@@ -7,6 +7,7 @@
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/make_program.h"
 #include "compiler/driver/prepare_weights.h"
+#include "compiler/driver/process_cache.h"
 #include "compiler/driver/specializations.h"
 #include "compiler/driver/variants.h"
 #include "compiler/driver/write_outputs.h"
@@ -105,6 +106,10 @@ bool describe_model(Flow& flow) {
     for (std::string& line : c.schedules->idle_lines()) c.facts.warnings.push_back(std::move(line));
   if (!flow.check(describe(flow.options, c))) return false;
   c.codegen = codegen_options(flow.options, c);
+  auto [cache, warning] = process_cache(flow.options.cache_folder);
+  if (!warning.empty()) c.facts.warnings.push_back(std::move(warning));
+  c.code_cache = std::move(cache);
+  c.codegen.cache = c.code_cache.get();
   return true;
 }
 
@@ -172,6 +177,7 @@ std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, Di
     compilation.link = options.link;
     compilation.symbols = options.symbols;
     compilation.loader = options.loader;
+    compilation.visibility = options.visibility;
     return {};
   });
 }

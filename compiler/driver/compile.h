@@ -5,6 +5,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/load/visibility.h"
 #include "compiler/memory/arena.h"
 #include "compiler/plan/schedule.h"
 #include "compiler/support/diagnostic.h"
@@ -60,6 +61,7 @@ struct CompileOptions {
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   Goals goals;         // optimisation level, arithmetic, precision and threads
   Loader loader = Loader::InProcess; // System also if files are linked
+  load::Visibility visibility;       // tools that see code which this process loads
   Weights weights = Weights::Embed;
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
@@ -68,6 +70,8 @@ struct CompileOptions {
   std::string weights_out; // side file of --emit=graph
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
+  unsigned jobs = 0;        // threads that generate code; 0: as many as the machine runs at once
+  std::string cache_folder; // keeps machine code for later compilations; empty: memory does, for this process
   std::vector<std::string> flags;                         // the flags as they were given, for the manifest
   std::function<void(const std::string& phase)> progress; // called when a phase begins
   // Ends the compilation with Fault::Stopped at the next pass or phase once it is true; may be null.
@@ -144,6 +148,7 @@ struct Compilation {
   std::vector<std::string> link;                   // CompileOptions::link
   std::map<std::string, void*> symbols;            // CompileOptions::symbols
   Loader loader = Loader::InProcess;               // CompileOptions::loader
+  load::Visibility visibility;                     // CompileOptions::visibility
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {
@@ -157,6 +162,7 @@ struct Compilation {
   const std::string& name_of(size_t variant) const {
     return variant == 0 ? cpu_name : variants[variant - 1].cpu.name;
   }
+  std::shared_ptr<codegen::CodeCache> code_cache;
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;
   std::vector<plan::Explanation>

@@ -108,8 +108,12 @@ std::string timing_text(const Compilation& c) {
     text += format("%-32s %9.3f", phase.name.c_str(), phase.seconds);
     text += phase.peak_bytes > 0 ? format(" %10.0f\n", static_cast<double>(phase.peak_bytes) / 1e6) : "\n";
   }
-  return text +
-         format("%-32s %9.3f %10.0f\n", "total", c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
+  text +=
+      format("%-32s %9.3f %10.0f\n", "total", c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
+  if (c.object.parts > 0)
+    text += format("machine code of %lld kernels, %lld of them from the cache\n",
+                   static_cast<long long>(c.object.parts), static_cast<long long>(c.object.cached_parts));
+  return text;
 }
 
 namespace {

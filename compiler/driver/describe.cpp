@@ -7,7 +7,6 @@
 #include "compiler/driver/version.h"
 #include "compiler/graph/computed_indices.h"
 #include "compiler/lower/constant_source.h"
-#include "compiler/support/mapped_file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/target/cpu_table.h"
 #include "include/firn/abi.h"
@@ -123,14 +122,10 @@ void describe_kernels(const kernel::Program& program, artifact::ModelDescription
 
 // The hash of everything that decides what the object computes. Constants are made from the model, its
 // external data and the flags; the planned program shows what schedules and bound dims did.
-Expected<std::string> content_hash(const Compilation& c) {
+std::string content_hash(const Compilation& c) {
   const artifact::ModelDescription& d = c.description;
-  std::string text = "firn " + d.firn_version + "\nmodel " + c.facts.sha256 + "\n";
-  for (const std::string& path : c.facts.external_files) {
-    auto file = MappedFile::open(path);
-    if (!file) return file.error();
-    text += "external " + sha256_hex((*file)->bytes()) + "\n";
-  }
+  std::string text = "firn " + d.firn_version + "\nmodel " + c.facts.digest.hex() + "\n";
+  for (const FileDigest& digest : c.facts.external_digests) text += "external " + digest.hex() + "\n";
   text += "target " + d.triple + " " + c.target.display_name() + "\n";
   for (const std::string& flag : d.flags) text += "flag " + flag + "\n";
   text += kernel::print_program(c.program);
@@ -287,7 +282,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   artifact::ModelDescription& d = c.description;
   d.model_name = c.module->name();
   d.source_file = options.model == kStandardInput ? "standard input" : options.model;
-  d.source_sha256 = c.facts.sha256;
+  d.source_sha256 = c.facts.digest.hex();
   d.class_name =
       options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
   if (Result valid = artifact::check_class_name(d.class_name); !valid) return valid;
@@ -316,9 +311,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = features_for(c, c.variants.size());
   d.flags = options.flags;
-  auto hash = content_hash(c);
-  if (!hash) return hash.error();
-  d.content_hash = std::move(*hash);
+  d.content_hash = content_hash(c);
   d.indices = indices_of(options, c.module->main());
   describe_kernels(c.program, d);
   const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
@@ -339,6 +332,8 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   artifact::SymbolNames symbols = artifact::symbol_names(c.description);
   codegen::CodegenOptions result{c.target, options.goals.opt_level, symbols.run, symbols.weights,
                                  symbols.prefix};
+  result.jobs = options.jobs;
+  result.stop = options.stop;
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
   result.flushes_bf16 = options.goals.precision == Precision::BF16 && options.goals.math != Math::Strict;

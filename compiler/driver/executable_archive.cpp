@@ -4,7 +4,6 @@
 
 #include "compiler/artifact/description_archive.h"
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -131,12 +130,6 @@ std::vector<std::pair<std::string, std::string>> file_identities(const std::vect
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& path : paths) all.emplace_back(path, file_identity(path));
   return all;
-}
-
-std::string build_identity() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&build_identity), &info) == 0 || !info.dli_fname) return "";
-  return file_identity(info.dli_fname);
 }
 
 } // namespace firn::driver

@@ -34,7 +34,5 @@ Expected<ExecutableArchive> read_archive(std::span<const std::byte> bytes);
 std::string file_identity(const std::string& path);
 // Files with their identities.
 std::vector<std::pair<std::string, std::string>> file_identities(const std::vector<std::string>& paths);
-// The identity of the program or library that this code is in.
-std::string build_identity();
 
 } // namespace firn::driver

@@ -123,8 +123,13 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   onnx::ModelFacts& facts = imported->facts;
   add_input_facts(imported->module->main(), facts);
   facts.graph_name = imported->module->name();
-  facts.sha256 = std::move(graph->sha256);
-  if (!options.weights_in.empty()) facts.external_files = {options.weights_in};
+  facts.digest = FileDigest(std::move(graph->sha256));
+  if (!options.weights_in.empty()) {
+    auto weights = MappedFile::open(options.weights_in);
+    if (!weights) return weights.error();
+    facts.external_files = {options.weights_in};
+    facts.external_digests.emplace_back(*weights);
+  }
   for (const auto& function : imported->module->functions())
     if (Result counted = count_constants(function->body(), facts); !counted) return counted.error();
   return imported;

@@ -42,8 +42,8 @@ std::string as_json(const onnx::ModelFacts& facts, const Verdict& verdict,
   for (size_t i = 0; i < facts.opsets.size(); ++i)
     text +=
         (i ? ", " : "") + json_string(facts.opsets[i].first) + ": " + std::to_string(facts.opsets[i].second);
-  text +=
-      "},\n  \"producer\": " + json_string(facts.producer) + ",\n  \"sha256\": " + json_string(facts.sha256);
+  text += "},\n  \"producer\": " + json_string(facts.producer) +
+          ",\n  \"sha256\": " + json_string(facts.digest.hex());
   auto values = [&](const char* name, const std::vector<onnx::ValueFacts>& list) {
     text += std::string(",\n  \"") + name + "\": [";
     const char* between = "";

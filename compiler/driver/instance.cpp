@@ -22,6 +22,11 @@ Instance::Instance(const LoadedExecutable& model, std::byte* arena) : model_(mod
   call_.outputs = output_memory_.data();
   call_.variant = model.variant();
   if (auto bounds = dims_at(d, {})) set_dims(std::move(*bounds));
+  // Strings are empty until they are set.
+  for (const auto* slots : {&inputs_, &outputs_})
+    for (const Slot& slot : *slots)
+      if (slot.tensor->dtype == DType::String && slot.memory)
+        std::memset(slot.memory, 0, static_cast<size_t>(slot.tensor->byte_size()));
   for (const Slot& output : outputs_)
     for (const artifact::CountedDim& counted : output.tensor->counted_dims)
       std::memset(arena_ + counted.arena_offset, 0, sizeof(int64_t));

@@ -49,12 +49,14 @@ Expected<std::string> generate_code(Compilation& c) {
 
 Expected<std::unique_ptr<LoadedCode>> load_object(const artifact::ModelDescription& d, size_t variant,
                                                   const std::map<std::string, void*>& symbols,
+                                                  const load::Visibility& visibility,
                                                   std::string_view object) {
   if (Result runs = check_cpu(d, variant); !runs) return runs.error();
   load::LoadOptions options;
   options.name = "the object of " + d.class_name;
   options.symbols = runtime_symbols();
   options.symbols.insert(symbols.begin(), symbols.end());
+  options.visibility = visibility;
   auto loaded = load::LoadedObject::load(std::as_bytes(std::span(object)), options);
   if (!loaded) return loaded.error();
   return std::unique_ptr<LoadedCode>(std::make_unique<CodeInProcess>(std::move(*loaded)));

@@ -28,6 +28,7 @@ Expected<std::string> generate_code(Compilation& compilation);
 // Loads an object in this process alone. `symbols` are the program's operators by their names.
 Expected<std::unique_ptr<LoadedCode>> load_object(const artifact::ModelDescription& description,
                                                   size_t variant, const std::map<std::string, void*>& symbols,
+                                                  const load::Visibility& visibility,
                                                   std::string_view object);
 
 } // namespace firn::driver

@@ -46,8 +46,8 @@ LoadedExecutable::load(Compilation& c, RunnerMemory& memory,
     if (!generated) return generated.error();
     object = std::move(*generated);
   }
-  auto code =
-      object.empty() ? load_by_system(c) : load_object(c.description, c.run_variant, c.symbols, object);
+  auto code = object.empty() ? load_by_system(c)
+                             : load_object(c.description, c.run_variant, c.symbols, c.visibility, object);
   if (!code) return code.error();
   executable->code_ = std::move(*code);
   executable->description_ = c.description;
@@ -67,9 +67,9 @@ LoadedExecutable::load(Compilation& c, RunnerMemory& memory,
 
 Expected<std::unique_ptr<LoadedExecutable>>
 LoadedExecutable::restore(const ExecutableArchive& archive, const std::map<std::string, void*>& symbols,
-                          RunnerMemory& memory) {
+                          const load::Visibility& visibility, RunnerMemory& memory) {
   auto executable = std::unique_ptr<LoadedExecutable>(new LoadedExecutable);
-  auto code = load_object(archive.description, archive.variant, symbols, archive.object);
+  auto code = load_object(archive.description, archive.variant, symbols, visibility, archive.object);
   if (!code) return code.error();
   executable->code_ = std::move(*code);
   executable->description_ = archive.description;

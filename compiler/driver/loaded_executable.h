@@ -25,6 +25,7 @@ public:
   // the program's operators by their names.
   static Expected<std::unique_ptr<LoadedExecutable>> restore(const ExecutableArchive& archive,
                                                              const std::map<std::string, void*>& symbols,
+                                                             const load::Visibility& visibility,
                                                              RunnerMemory& memory);
 
   using EntryFunction = firn_status(const firn_rt2_call* call);

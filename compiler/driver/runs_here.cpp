@@ -1,4 +1,4 @@
-// Targets against this machine.
+// Compares the triple and the CPU features of targets with those of this machine.
 #include "compiler/driver/runs_here.h"
 
 #include "compiler/driver/variants.h"

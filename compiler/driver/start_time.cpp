@@ -3,6 +3,7 @@
 
 #include "compiler/driver/guarded.h"
 #include "compiler/driver/instance.h"
+#include "compiler/driver/kept_executable.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,31 +22,63 @@ enum Part { kCompile, kLoad, kFirstRun, kAll, kParts };
 constexpr const char* kPartNames[] = {"compile", "code and weights", "first run", "all"};
 using Seconds = std::array<double, kParts>;
 
+// No folder if it cannot be used, of which the compilation warns.
+std::optional<CacheFolder> opened(const std::string& folder) {
+  auto opened = CacheFolder::open(folder);
+  return opened ? std::optional(std::move(*opened)) : std::nullopt;
+}
+
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// From the model's file to its first output, on inputs of zeros.
-Expected<Seconds> start_once(const CompileOptions& options) {
-  const auto begun = Clock::now();
+// The executable, and times until the program is compiled, or the kept one is found, and until code and
+// weights are there. With a folder it is what clients of the library do that name one (tools/jit).
+Expected<std::unique_ptr<LoadedExecutable>> make_executable(const CompileOptions& options,
+                                                            std::shared_ptr<const CachedBytes>& kept_bytes,
+                                                            HeapMemory& memory, Clock::time_point& compiled) {
+  auto folder = options.cache_folder.empty() ? std::nullopt : opened(options.cache_folder);
+  std::function<void(const ExecutableArchive&)> keep;
+  if (folder && !depends_on_other_files(options)) {
+    std::string content = file_identity(options.model);
+    for (const std::string& flag : options.flags) content += "\n" + flag;
+    const std::string name = kept_name(options, "start\n" + content);
+    auto kept = find_kept(*folder, name, options, memory);
+    compiled = Clock::now();
+    if (kept) return kept_bytes = std::move(kept->bytes), std::move(kept->executable);
+    keep = keeper(*folder, name);
+  }
   DiagnosticList diagnostics;
   auto compilation = compile_in_memory(options, diagnostics);
   if (!compilation) return diagnostics.messages()[0];
-  const auto compiled = Clock::now();
-  HeapMemory memory;
-  auto executable = LoadedExecutable::load(*compilation, memory);
-  if (!executable) return executable.error();
-  const auto loaded = Clock::now();
-  const artifact::ModelDescription& d = (*executable)->description();
-  std::byte* arena = memory.allocate(d.arena_bytes, d.arena_alignment);
-  std::fill_n(arena, d.arena_bytes, std::byte{0});
-  Instance instance(**executable, arena);
+  compiled = Clock::now();
+  return LoadedExecutable::load(*compilation, memory, keep);
+}
+
+// Gives memory to what the arena has no place for.
+void bind(Instance& instance, HeapMemory& memory) {
   for (size_t i = 0; i < instance.inputs().size(); ++i)
     if (const auto& slot = instance.inputs()[i]; !slot.memory)
       instance.bind_input(i, memory.allocate(slot.tensor->byte_size(), FIRN_WEIGHT_ALIGNMENT));
   for (size_t i = 0; i < instance.outputs().size(); ++i)
     if (const auto& slot = instance.outputs()[i]; !slot.memory)
       instance.bind_output(i, memory.allocate(slot.tensor->byte_size(), FIRN_WEIGHT_ALIGNMENT));
+}
+
+// From the model's file to its first output, on inputs of zeros.
+Expected<Seconds> start_once(const CompileOptions& options) {
+  const auto begun = Clock::now();
+  auto compiled = begun;
+  std::shared_ptr<const CachedBytes> kept_bytes; // outlive the executable
+  HeapMemory memory;
+  auto executable = make_executable(options, kept_bytes, memory, compiled);
+  if (!executable) return executable.error();
+  const auto loaded = Clock::now();
+  const artifact::ModelDescription& d = (*executable)->description();
+  std::byte* arena = memory.allocate(d.arena_bytes, d.arena_alignment);
+  std::fill_n(arena, d.arena_bytes, std::byte{0});
+  Instance instance(**executable, arena);
+  bind(instance, memory);
   if (firn_status status = instance.run(); status != FIRN_STATUS_OK)
     return usage_error(std::string("the first run ended early: ") + firn_rt2_status_message(status));
   const auto run = Clock::now();

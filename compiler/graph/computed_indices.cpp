@@ -21,7 +21,7 @@ bool is_constant(Value value) {
 } // namespace
 
 bool has_computed_indices(const Instruction& instruction) {
-  int first = 0, end = 0;
+  int first = 0, end = 0; // the operands that are indices
   if (has_trait(instruction.opcode(), Indexed)) first = 1, end = 2;
   if (instruction.is(Opcode::DynamicSlice)) first = 1, end = instruction.num_operands();
   if (instruction.is(Opcode::DynamicUpdateSlice)) first = 2, end = instruction.num_operands();
@@ -36,6 +36,7 @@ bool is_checked_clamp(const Instruction& instruction) {
   return instruction.is(Opcode::Clamp) && instruction.attributes().flag("checked");
 }
 
+// Whether the instruction, or one in its regions, ends the run if a value is out of bounds.
 static bool may_end_run(const Instruction& instruction) {
   for (int i = 0; i < instruction.num_regions(); ++i)
     if (has_checked_clamps(instruction.region(i))) return true;

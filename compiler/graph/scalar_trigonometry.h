@@ -10,7 +10,7 @@ namespace firn::scalar_ops::math {
 template <class B> struct AngleReduction { V<B> quadrant, r; };
 
 // Reduction of f32 after Payne and Hanek: x = m 2^e with an integer m of 24 bits; of 2/pi only the bits
-// matter whose product with m 2^e lies below 4 and above 2^-62.
+// matter whose product with m 2^e lies below 4, where quadrants repeat, and above 2^-62.
 template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
   // 2/pi in words of 32 bits behind the binary point, after two words of zeros for arguments below one.
   static constexpr int64_t kTwoOverPi[] = {0,          0,          0xa2f9836e, 0x4e441529,
@@ -55,8 +55,8 @@ template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
   V<B> f2 = b.mul(b.to_float(b.iand(high, b.integer(high, 0x7f)), 32, true), b.constant(x, 0x1p-30));
   V<B> f3 = b.mul(b.to_float(low, 32, true), b.constant(x, 0x1p-61));
   V<B> rest = b.add(f2, f3);
-  // pi/2 = 1.5703125 + ..., whose first part times f1 would not be exact; the sum of f1 and rest is taken
-  // first.
+  // The fraction times pi/2, which is the sum of two floats. f1 and rest are added first; what this sum loses
+  // in rounding is multiplied on its own.
   V<B> sum = b.add(f1, rest);
   V<B> lost = b.sub(rest, b.sub(sum, f1));
   V<B> r = b.fma(sum, b.constant(x, 1.57079637050628662109375),
@@ -66,6 +66,7 @@ template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
   V<B> negative = b.icmp(Cmp::Lt, b.bits_of(x), b.integer(bits, 0), true);
   r = b.select(negative, b.neg(r), r);
   q = b.select(negative, b.isub(b.integer(bits, 0), q), q);
+  // Below pi/4 = 0.785..., x is its own remainder; the window does not hold the bits for the smallest ones.
   V<B> small = b.fcmp(Cmp::Lt, b.abs(x), b.constant(x, 0.78));
   r = b.select(small, x, r);
   q = b.select(small, b.integer(bits, 0), q);
@@ -74,7 +75,7 @@ template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
   return {q, b.select(finite, r, b.constant(x, kNaN))};
 }
 
-// Reduction of f64 with three parts of pi/2: good to 1e-15 below about 1e6.
+// Reduction of f64 by Cody and Waite's method, with pi/2 in three parts: good to 1e-15 below about 1e6.
 template <class B> AngleReduction<B> reduce_angle_double(B& b, V<B> x) {
   V<B> shift = b.constant(x, magic(b, x));
   V<B> shifted = b.fma(x, b.constant(x, 2 / kPi), shift);
@@ -113,7 +114,7 @@ template <class B> V<B> cos_core(B& b, V<B> r) {
   return b.fma(b.mul(z, z), tail, value);
 }
 
-// The sine a quarter turn times `ahead` later.
+// sin(x + ahead * pi/2).
 template <class B> V<B> sin_shifted(B& b, V<B> x, int ahead) {
   AngleReduction<B> angle = reduce_angle(b, x);
   V<B> quadrant = b.iadd(angle.quadrant, b.integer(angle.quadrant, ahead));
@@ -153,7 +154,7 @@ template <class B> V<B> atan_core_double(B& b, V<B> x) {
   return b.select(large, b.add(value, b.constant(x, kPi / 4)), value);
 }
 
-// In one piece: a reduced argument would have an error of its own.
+// atan of 0 <= x <= 1, by one polynomial: a reduced argument would have an error of its own.
 template <class B> V<B> atan_core_float(B& b, V<B> x) {
   static constexpr double kTail[] = {-0.3333333308107324,   0.19999949321140859,  -0.14284003794715355,
                                      0.11088261628593755,   -0.08931826776780907, 0.07031914248518614,
@@ -162,7 +163,7 @@ template <class B> V<B> atan_core_float(B& b, V<B> x) {
   return odd_function(b, x, kTail);
 }
 
-// pi/2 as a number of the type of `like` and what that lacks.
+// pi/2 as the sum of two numbers of the type of `like`.
 template <class B> struct QuarterTurn {
   V<B> high, low;
   QuarterTurn(B& b, V<B> like)
@@ -179,7 +180,7 @@ template <class B> V<B> atan2(B& b, V<B> y, V<B> x) {
   ratio = b.select(b.fcmp(Cmp::Eq, high, zero), zero, ratio);                   // 0 / 0
   ratio = b.select(b.fcmp(Cmp::Eq, low, b.constant(x, kInfinity)), one, ratio); // infinity / infinity
   V<B> angle = is_double(b, x) ? atan_core_double(b, ratio) : atan_core_float(b, ratio);
-  // From the nearest axis, which is none, one or two quarter turns away.
+  // `angle` is that to the nearest axis, which lies none, one or two quarter turns from the positive x axis.
   V<B> left = b.fcmp(Cmp::Lt, b.copysign(one, x), zero);
   QuarterTurn<B> quarter(b, x);
   V<B> turns = b.select(steep, one, b.select(left, b.constant(x, 2), zero));

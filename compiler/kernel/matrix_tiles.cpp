@@ -23,6 +23,7 @@ void Builder::tile_dot(OpKind kind, int sums, int lhs, int rhs) {
 
 namespace {
 
+// Intel's AMX has 8 registers of 16 rows of 64 bytes, and adds products in words of 4.
 constexpr size_t kMaxTiles = 8;
 constexpr int kMaxRows = 16, kMaxRowBytes = 64, kWordBytes = 4;
 // Elements from row to row; addresses are far from overflowing.
@@ -32,6 +33,7 @@ const MatrixTile& tile_of(const Kernel& kernel, const Op& op, size_t position) {
   return kernel.tiles[static_cast<size_t>(op.integers[position])];
 }
 
+// Each check says what is wrong, to stand behind the name of the op or the kernel; empty: nothing is.
 std::string check_transfer(const Kernel& kernel, const Op& op) {
   const BufferParameter& buffer = kernel.buffer(op.buffer);
   int64_t stride = op.integers[1];

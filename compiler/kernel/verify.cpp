@@ -24,6 +24,7 @@ int scalar_bits(Scalar scalar) {
   return scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(scalar);
 }
 
+// Remembers the first error. Checks of an op go on after one, unless they would read what is not there.
 class KernelVerifier {
 public:
   explicit KernelVerifier(const Kernel& kernel)
@@ -93,7 +94,7 @@ private:
         fail("buffer '" + buffer.name + "' has elements of type " + std::string(scalar_name(buffer.element)) +
              ", which does not lie in memory");
       }
-      if (buffer.size < 0 || buffer.size > INT64_MAX / 16)
+      if (buffer.size < 0 || buffer.size > INT64_MAX / 16) // 16: bytes of the largest scalar, i128
         fail("buffer '" + buffer.name + "' has a bad size");
       if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1)) || buffer.alignment > 4096)
         fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment) +
@@ -319,7 +320,7 @@ private:
       want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");
       break;
     }
-    default:
+    default: // reductions
       want(is_float(first.scalar) == (op.kind != OpKind::ReduceIAdd), op, "reduces the wrong kind of type");
       want(to == first.with_lanes(1), op, "must give a scalar of the same type");
     }
@@ -345,6 +346,7 @@ private:
     const BufferParameter& buffer = kernel_.buffer(op.buffer);
     bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
     bool offsets = op.kind == OpKind::Gather || op.kind == OpKind::Scatter;
+    // A value to write and offsets are always there; a mask, and with it a load's pass-through, may follow.
     size_t fixed = (reads ? 0 : 1) + (offsets ? 1 : 0), max = fixed + 1 + (op.kind == OpKind::Load);
     bool fits = op.operands.size() >= fixed && op.operands.size() <= max;
     if (!fits) return fail(op, "has the wrong number of operands");
@@ -364,11 +366,10 @@ private:
            op, "offsets must be i32, i64 or index, one per lane");
       return;
     }
-    // Refuses only what is certainly wrong: bounds of expressions are not tight.
+    // Refuses only what is certainly wrong: bounds of expressions are not tight, and a mask may leave
+    // nothing.
     int64_t bytes = static_cast<int64_t>(type.lanes) * scalar_bytes(type.scalar);
-    int64_t elements = op.operands.size() > fixed
-                           ? 1
-                           : (bytes + scalar_bytes(buffer.element) - 1) / scalar_bytes(buffer.element);
+    int64_t elements = (bytes + scalar_bytes(buffer.element) - 1) / scalar_bytes(buffer.element);
     bool masked = op.operands.size() > fixed;
     if (!masked && (op.index.upper_bound() < 0 || op.index.lower_bound() > buffer.size - elements)) {
       fail(op, "accesses " + std::to_string(elements) + " elements at " + op.index.to_string() +
@@ -433,6 +434,8 @@ private:
     if (message_.empty()) check_block(op.blocks[0], &op, carried);
   }
 
+  // Block 0 takes what is carried, and yields whether to go on and what block 1 takes; block 1 yields what is
+  // carried. The results are what block 0 hands on last.
   void check_while(const Op& op) {
     std::vector<MachineType> carried = types(op.operands), test = {MachineType{Scalar::I1, 1}};
     check_types(op, argument_types(op, op.blocks[0]), carried);

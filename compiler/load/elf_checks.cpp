@@ -1,4 +1,4 @@
-// See elf_checks.h.
+// Walks through the header, the sections, the symbols and the relocations, in this order.
 #include "compiler/load/elf_checks.h"
 
 #include <llvm/ADT/bit.h>
@@ -35,6 +35,7 @@ std::string machine_name(uint16_t machine) {
   }
 }
 
+// Whether `bytes` from `offset` on lie in the first `whole` bytes, without overflow.
 bool lies_within(uint64_t offset, uint64_t bytes, uint64_t whole) {
   return offset <= whole && bytes <= whole - offset;
 }

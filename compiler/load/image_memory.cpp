@@ -19,7 +19,7 @@ namespace {
 namespace jitlink = llvm::jitlink;
 using llvm::orc::MemProt;
 
-// In the order of their addresses.
+// Parts of the memory with one protection each, in the order of their addresses.
 enum Region { kCode, kConstants, kVariables, kLargeConstants, kRegionCount };
 
 constexpr int kProtection[kRegionCount] = {PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE,
@@ -37,6 +37,7 @@ struct BlockOffset {
   uint64_t offset;
 };
 
+// Bytes [begin, end) of the memory.
 struct Range {
   uint64_t begin = 0, end = 0;
 };
@@ -87,6 +88,7 @@ llvm::Expected<Layout> lay_out(jitlink::LinkGraph& graph) {
   return layout;
 }
 
+// Gives blocks their addresses and, except for zeros, their content in the memory, which relocations change.
 void copy_blocks(const Layout& layout, char* memory) {
   for (const auto& [block, offset] : layout.blocks) {
     char* to = memory + offset;
@@ -98,6 +100,8 @@ void copy_blocks(const Layout& layout, char* memory) {
   }
 }
 
+// The memory between its allocation and its last protection. `pages` belongs to the ImageMemory, which
+// outlives it.
 class Allocation final : public jitlink::JITLinkMemoryManager::InFlightAlloc {
 public:
   Allocation(Pages& pages, const Layout& layout) : pages_(pages), regions_(layout.regions) {}

@@ -55,8 +55,8 @@ Expected<LoadedObject> LoadedObject::load(std::span<const std::byte> object, con
       return refusal(options, llvm::toString(std::move(failed)));
     image->has_registered_frames = true;
   }
-  if (options.debug) image->debugger.emplace(object, linked.sections);
-  if (options.perf) list_for_perf(linked.functions);
+  if (options.visibility.debugger) image->debugger.emplace(object, linked.sections);
+  if (options.visibility.perf) list_for_perf(linked.functions);
   return LoadedObject(std::move(image));
 }
 

@@ -1,6 +1,7 @@
 // Loads a relocatable ELF object into this process, without a linker and without files.
 #pragma once
 
+#include "compiler/load/visibility.h"
 #include "compiler/support/diagnostic.h"
 
 #include <cstddef>
@@ -19,8 +20,7 @@ using SymbolTable = std::map<std::string, void*, std::less<>>;
 struct LoadOptions {
   std::string name = "object"; // names the object in messages and in debuggers
   SymbolTable symbols;         // the only symbols that the object may use beside its own
-  bool debug = false;          // tells GDB and LLDB about the object
-  bool perf = false;           // lists its functions in /tmp/perf-PID.map, which perf reads
+  Visibility visibility;
 };
 
 // An object in memory, whose code can be called until the destructor unmaps it. Its pages are never writable

@@ -1,12 +1,12 @@
-// Numbers of items as positions in loops.
+// Turns the number of an item into positions in the outer loops, by division.
 #include "compiler/lower/item_loops.h"
 
 namespace firn::lower {
 
 void emit_items(kernel::Builder& builder, const plan::ElementItems& items, const LoopNest& nest,
                 const AtStep& enter, const AtStep& body) {
-  size_t last = 0;
-  IntExpr outer = 1;
+  size_t last = 0;   // the innermost loop that is cut
+  IntExpr outer = 1; // steps of the loops around it
   while (last + 1 < nest.cut && (outer * nest.extents[last]).upper_bound() < items.wanted)
     outer = outer * nest.extents[last++];
   const IntExpr& extent = nest.extents[last];

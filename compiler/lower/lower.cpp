@@ -14,6 +14,7 @@
 namespace firn::lower {
 namespace {
 
+// The symbols that types in the region mention, with repetitions.
 void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
   for (const auto& instruction : region.instructions()) {
     for (int i = 0; i < instruction->num_results(); ++i)
@@ -84,13 +85,13 @@ public:
     place_states();
     place_concatenations(context_, body);
     if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
-    LoweringContext::Steps unroll;
-    context_.with_steps(unroll, [&] {
+    LoweringContext::Steps epilogue;
+    context_.with_steps(epilogue, [&] {
       for (const ResultCopy& copy : copies_) emit_copy(context_, copy.value, copy.to, "");
       store_counted_extents();
       update_states();
     });
-    for (kernel::Step& step : unroll) program_.steps.push_back(std::move(step));
+    for (kernel::Step& step : epilogue) program_.steps.push_back(std::move(step));
     LoweringContext::Steps prologue = context_.take_prologue();
     program_.steps.insert(program_.steps.begin(), std::make_move_iterator(prologue.begin()),
                           std::make_move_iterator(prologue.end()));
@@ -166,7 +167,7 @@ private:
   void store_extent(const IntExpr& extent, int output, int axis) {
     kernel::Buffer buffer;
     buffer.name = "extent";
-    buffer.bytes = 8;
+    buffer.bytes = 8; // an i64
     buffer.extent_of = output;
     buffer.extent_axis = axis;
     int number = program_.add_buffer(std::move(buffer));
@@ -233,7 +234,7 @@ Result LoweringContext::lower_instructions(const Region& region) {
   return {};
 }
 
-// Parameters and results of a fusion are what is outside of it.
+// Parameters of a fusion lie where its operands do, and what its region returns where its results do.
 void LoweringContext::view_members(const Instruction& fusion) {
   const Region& region = fusion.region();
   for (int i = 0; i < fusion.num_operands(); ++i) set_view(region.parameter(i), fusion.operand(i));

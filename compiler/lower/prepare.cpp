@@ -12,7 +12,8 @@
 namespace firn::lower {
 namespace {
 
-// Whole numbers without a sign: what kernels know of elements.
+// The dtype of elements for @prepare, which moves them without computing: kernels do not know the sign of
+// integers.
 DType dtype_of(kernel::Scalar element) {
   switch (element) {
   case kernel::Scalar::I1:
@@ -30,16 +31,18 @@ DType dtype_of(kernel::Scalar element) {
   FIRN_UNREACHABLE("elements of no type");
 }
 
+// Whether @prepare has anything to write for the constant.
 bool has_bytes(const kernel::Constant& constant) {
   return constant.packing.packed_elements > 0;
 }
 
-// Several constants may be made of one tensor.
+// Whether both read one tensor of the model, as several constants may.
 bool is_same_tensor(const kernel::ConstantSource& a, const kernel::ConstantSource& b) {
   return a.owner == b.owner && a.bytes.data() == b.bytes.data() && a.element == b.element && a.dims == b.dims;
 }
 
-// How the values of a source follow from those of others, where these may change; null: they are given.
+// How the literal follows from others, if a program may give other weights for these (Literal::refittable);
+// else null.
 const Derivation* derivation_of(const LiteralRef& literal) {
   return literal && !literal->values_may_be_used() ? literal->derivation().get() : nullptr;
 }

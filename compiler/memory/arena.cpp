@@ -18,13 +18,14 @@ using kernel::Program;
 using kernel::Space;
 using kernel::Step;
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kAlignment = 64; // bytes of a cache line, and of the widest vector
 
 int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Whether the program around a run finds the buffer by its place: tensors, and the counts of outputs' dims.
+// Whether the caller's program finds the buffer by its offset: inputs, outputs, states, and the counts of
+// outputs' dims.
 bool is_interface(const kernel::Buffer& buffer) {
   return buffer.space == Space::Input || buffer.space == Space::Output || buffer.space == Space::State ||
          buffer.extent_of >= 0;
@@ -37,22 +38,6 @@ const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffe
         each.extent_of == buffer.extent_of && each.extent_axis == buffer.extent_axis && is_interface(each))
       return &each;
   return nullptr;
-}
-
-// The first step at which most bytes are alive.
-int fullest_step(const std::vector<Item>& items) {
-  std::map<int, int64_t> changes;
-  for (const Item& item : items) {
-    changes[item.first] += item.bytes;
-    changes[item.last + 1] -= item.bytes;
-  }
-  int fullest = 0;
-  int64_t alive = 0, max = -1;
-  for (const auto& [step, change] : changes) {
-    alive += change;
-    if (alive > max) max = alive, fullest = step;
-  }
-  return fullest;
 }
 
 } // namespace
@@ -68,7 +53,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
     return index >= 0 && static_cast<size_t>(index) < flags.size() && flags[static_cast<size_t>(index)];
   };
   std::vector<Item> items;
-  std::vector<size_t> numbers;
+  std::vector<size_t> numbers;                                // numbers of the items' buffers
   int64_t fixed = options.states ? options.states->bytes : 0; // bytes of what comes first
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
@@ -108,7 +93,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   program.arena_bytes = fixed + (items.empty() ? 0 : packing.bytes);
   program.arena_lower_bound = fixed + packing.lower_bound;
   std::vector<int> peak;
-  const int fullest = fullest_step(items);
+  const int fullest = peak_of(items).step;
   for (size_t i = 0; i < items.size(); ++i)
     if (items[i].first <= fullest && fullest <= items[i].last) peak.push_back(static_cast<int>(numbers[i]));
   return peak;
@@ -116,6 +101,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
 
 namespace {
 
+// Visits the buffers that steps name, in the order in which they run.
 void visit_arguments(const std::vector<Step>& steps, const std::function<void(int)>& visit) {
   for (const Step& step : steps) {
     for (const kernel::Argument& argument : step.arguments) visit(argument.buffer);
@@ -125,6 +111,7 @@ void visit_arguments(const std::vector<Step>& steps, const std::function<void(in
   }
 }
 
+// Whether both become the same bytes. Values that a program may replace are compared by their tensor.
 bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
   const kernel::ConstantSource &x = a.source, &y = b.source;
   if (x.element != y.element || x.bytes.size() != y.bytes.size() || a.packing != b.packing) return false;
@@ -136,7 +123,7 @@ bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
 class EqualConstants {
 public:
   int find_or_add(const kernel::Constant& constant) {
-    if (constant.source.bytes.empty()) return constant.buffer; // unknown here
+    if (constant.source.bytes.empty()) return constant.buffer; // an opaque literal, which equals no other
     std::vector<const kernel::Constant*>& alike = by_key_[key(constant)];
     for (const kernel::Constant* other : alike)
       if (are_equal(*other, constant)) return other->buffer;
@@ -194,7 +181,7 @@ int64_t share_constants(Program& program, Program& holder) {
   place_constants(program);
   int64_t before = holder.weight_bytes;
   size_t known = 0;                 // the holder's constant that is likely the next
-  std::map<int64_t, int64_t> moved; // to the holder's offsets
+  std::map<int64_t, int64_t> moved; // own offsets to the holder's
   for (kernel::Constant& constant : program.constants) {
     const kernel::Buffer& buffer = program.buffers[static_cast<size_t>(constant.buffer)];
     const kernel::Constant* equal = nullptr;

@@ -2,6 +2,7 @@
 #include "compiler/memory/offsets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
@@ -11,10 +12,13 @@ namespace {
 
 constexpr size_t kStarts = 3;           // greedy attempts that hill climbing starts from
 constexpr int64_t kEffort = 10'000'000; // pairs of items compared from each: a fraction of a second
-constexpr int64_t kMaxSteps = 4000;
+constexpr int64_t kMaxSteps = 4000;     // steps of hill climbing from each
+// Pairs of items alive at one time, each counted twice: more are neither stored nor searched.
+constexpr int64_t kMaxPairs = 20'000'000;
 
 using Order = std::vector<size_t>;
 
+// Places items in an order that is given. Items conflict if they are alive at one time.
 class Placer {
 public:
   explicit Placer(const std::vector<Item>& items) : items_(items), conflicts_(items.size()) {
@@ -48,6 +52,7 @@ public:
   int64_t num_pairs() const { return num_pairs_; } // looked at by one placement
 
 private:
+  // The offset at which `bytes` fit between the ranges of taken_, or behind them.
   int64_t find_gap(int64_t bytes, bool best_fit) const {
     int64_t at = 0, best = -1, best_size = INT64_MAX;
     for (auto [begin, end] : taken_) {
@@ -66,17 +71,58 @@ private:
   std::vector<std::pair<int64_t, int64_t>> taken_;
 };
 
-int64_t max_alive(const std::vector<Item>& items) {
-  std::map<int, int64_t> change;
-  for (const Item& item : items) {
-    change[item.first] += item.bytes;
-    change[item.last + 1] -= item.bytes;
+// How many pairs of items are alive at one time, each counted twice.
+int64_t count_pairs(const std::vector<Item>& items) {
+  std::map<int, int64_t> begins, ends; // how many items do at a step
+  for (const Item& item : items) ++begins[item.first], ++ends[item.last + 1];
+  int64_t alive = 0, pairs = 0;
+  auto end = ends.begin();
+  for (const auto& [step, count] : begins) {
+    for (; end != ends.end() && end->first <= step; ++end) alive -= end->second;
+    pairs += 2 * alive * count + count * (count - 1);
+    alive += count;
   }
-  int64_t alive = 0, max = 0;
-  for (auto [time, delta] : change) max = std::max(max, alive += delta);
-  return max;
+  return pairs;
 }
 
+// Places the items in the order of their lives, each at the lowest gap that fits.
+Packing pack_in_order(const std::vector<Item>& items) {
+  Order order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return items[a].first < items[b].first; });
+  Packing packing;
+  packing.offsets.resize(items.size());
+  std::map<int64_t, int64_t> gaps = {{0, INT64_MAX}}; // ends by their begins
+  std::multimap<int, size_t> alive;                   // by the last step
+  auto free = [&](int64_t begin, int64_t end) {
+    auto next = gaps.lower_bound(begin);
+    if (next != gaps.end() && next->first == end) end = next->second, next = gaps.erase(next);
+    if (next != gaps.begin() && std::prev(next)->second == begin)
+      std::prev(next)->second = end;
+    else
+      gaps[begin] = end;
+  };
+  for (size_t item : order) {
+    for (; !alive.empty() && alive.begin()->first < items[item].first; alive.erase(alive.begin())) {
+      const size_t ended = alive.begin()->second;
+      if (items[ended].bytes > 0) free(packing.offsets[ended], packing.offsets[ended] + items[ended].bytes);
+    }
+    auto fits = [&](const auto& gap) { return gap.second - gap.first >= items[item].bytes; };
+    auto gap = std::find_if(gaps.begin(), gaps.end(), fits);
+    auto [begin, end] = *gap;
+    packing.offsets[item] = begin;
+    alive.emplace(items[item].last, item);
+    packing.bytes = std::max(packing.bytes, begin + items[item].bytes);
+    if (items[item].bytes == 0) continue;
+    gaps.erase(gap);
+    if (begin + items[item].bytes < end) gaps[begin + items[item].bytes] = end;
+  }
+  return packing;
+}
+
+// Orders that tend to pack well: by size, size times lifetime, lifetime, conflicts, and from the last to the
+// first.
 std::vector<Order> greedy_orders(const std::vector<Item>& items, const Placer& placer) {
   Order base(items.size());
   std::iota(base.begin(), base.end(), 0);
@@ -109,7 +155,7 @@ Order neighbour(const Attempt& from, const std::vector<Item>& items, const Place
   for (size_t i = 0; i < order.size(); ++i)
     if (from.offsets[order[i]] + items[order[i]].bytes == from.bytes) highest.push_back(i);
   size_t moved = highest[random() % highest.size()];
-  if (random() % 4 == 0) moved = random() % order.size();
+  if (random() % 4 == 0) moved = random() % order.size(); // any item at times, to leave local minima
   const std::vector<size_t>& conflicts = placer.conflicts(order[moved]);
   if (conflicts.empty()) return order;
   size_t other = conflicts[random() % conflicts.size()];
@@ -142,9 +188,27 @@ void climb(Attempt& best, const std::vector<Item>& items, Placer& placer, int64_
 
 } // namespace
 
+Peak peak_of(const std::vector<Item>& items) {
+  std::map<int, int64_t> changes;
+  for (const Item& item : items) {
+    changes[item.first] += item.bytes;
+    changes[item.last + 1] -= item.bytes;
+  }
+  Peak peak{0, -1};
+  int64_t alive = 0;
+  for (const auto& [step, change] : changes) {
+    alive += change;
+    if (alive > peak.bytes) peak = {step, alive};
+  }
+  peak.bytes = std::max<int64_t>(peak.bytes, 0);
+  return peak;
+}
+
 Packing pack_items(const std::vector<Item>& items) {
   Packing packing;
-  packing.lower_bound = max_alive(items);
+  if (count_pairs(items) > kMaxPairs) packing = pack_in_order(items);
+  packing.lower_bound = peak_of(items).bytes;
+  if (!packing.offsets.empty()) return packing;
   Placer placer(items);
   std::vector<Attempt> attempts;
   for (Order& order : greedy_orders(items, placer))

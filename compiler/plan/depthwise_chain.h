@@ -27,6 +27,7 @@ struct ChainMatrices {
 };
 ChainMatrices choose_chain_matrices(const Instruction& fusion, const PlanOptions& options);
 
+// Why the plan cannot be followed for the fusion; empty: it can.
 std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const PlanOptions& options);
 
 } // namespace firn::plan

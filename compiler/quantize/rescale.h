@@ -7,11 +7,11 @@
 
 namespace firn::quantize {
 
-// A value whose channels can be divided by factors.
+// A value whose channels can be divided by factors, and the edits that do it.
 class Rescale {
 public:
-  // `axis` of the channels: 1 for images of two dims, or -1 for the last. Nothing if a reader cannot
-  // multiply, or the value is no such image.
+  // `axis` of the channels: 1 for images [n,c,h,w], or -1 for the last. Nothing if a reader cannot multiply,
+  // or the value is no such image. The result refers to `model`.
   static std::optional<Rescale> find(const Model& model, const std::string& value, int axis,
                                      const Channels& channels);
 
@@ -27,8 +27,8 @@ public:
   };
   const std::vector<Reader>& readers() const { return readers_; }
 
-  // Edits the model; numbers of nodes change, and names of values do not, but for those of products that are
-  // added.
+  // Edits the model. `factors`: one for each channel. Numbers of nodes change; names of values stay, and
+  // those of products that are added are new.
   void apply(Model& model, const std::vector<float>& factors) const;
 
 private:
@@ -60,8 +60,8 @@ private:
 
   const Model* model_; // the one that find() was given
   std::string value_;
-  int64_t channels_;
-  bool is_image_ = true; // channels stand before places
+  int64_t channels_;     // their number
+  bool is_image_ = true; // [n,c,h,w]; else channels are the last dim
   bool is_free_ = false;
   std::vector<Reader> readers_;
   std::vector<Edit> edits_;

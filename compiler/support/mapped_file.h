@@ -13,6 +13,7 @@ namespace firn {
 // The path that stands for standard input.
 inline constexpr char kStandardInput[] = "-";
 
+// bytes() live as long as the object.
 class MappedFile {
 public:
   // Maps `path`; an unreadable file or a folder is a usage error that names the path. Standard input is read

@@ -10,6 +10,10 @@ namespace {
 
 using Bounds = std::array<int64_t, PackedBox::kMaxBounds>; // values of the bounded sums
 
+// Transforms have matrices of at most 8 x 8 (packing_text.cpp refuses others).
+constexpr size_t kMaxPoints = 64;
+
+// Packs one box of a packing.
 class BoxPacker {
 public:
   BoxPacker(const Packing& packing, const PackedBox& box, const std::byte* source, std::byte* packed)
@@ -68,8 +72,8 @@ private:
 
   void put_points(int64_t packed, int64_t source, bool valid) {
     const TapTransform& transform = *packing_.transform;
-    float taps[64] = {};
-    double points[64] = {};
+    float taps[kMaxPoints] = {};
+    double points[kMaxPoints] = {};
     if (valid) {
       size_t bytes = static_cast<size_t>(transform.taps()) * sizeof(float);
       std::memcpy(taps, source_ + source / transform.points() * static_cast<int64_t>(bytes), bytes);
@@ -88,6 +92,7 @@ private:
   size_t copied_dims_; // all dims, but for the points of a transform, which are written together
 };
 
+// A box that copies elements to where they are in the source; without `has_source` it writes zeros.
 PackedBox copied_run(int64_t first, int64_t count, bool has_source) {
   PackedBox box;
   box.packed = first;
@@ -136,7 +141,7 @@ void apply_transform(const TransformMatrix& matrix, const double* in, int64_t in
 
 void transform_taps(const TapTransform& transform, const float* taps, double* points) {
   int high = transform.height.columns, wide = transform.width.columns, n_wide = transform.width.rows;
-  double values[64], half[64];
+  double values[kMaxPoints], half[kMaxPoints];
   for (int i = 0; i < high * wide; ++i) values[i] = static_cast<double>(taps[i]);
   for (int row = 0; row < high; ++row)
     apply_transform(transform.width, values + row * wide, 1, half + row * n_wide, 1);

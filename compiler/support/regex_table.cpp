@@ -19,6 +19,7 @@ struct ByteRange {
 };
 using ByteSequence = std::vector<ByteRange>;
 
+// The UTF-8 of a character.
 std::vector<uint8_t> encoded(uint32_t c) {
   auto trail = [&](int shift) { return static_cast<uint8_t>(0x80 | (c >> shift & 0x3f)); };
   if (c < 0x80) return {static_cast<uint8_t>(c)};
@@ -27,7 +28,8 @@ std::vector<uint8_t> encoded(uint32_t c) {
   return {static_cast<uint8_t>(0xf0 | c >> 18), trail(12), trail(6), trail(0)};
 }
 
-// Cuts a range until the bytes of its characters vary independently of each other.
+// Adds the sequences of bytes that the characters from `first` to `last` are in UTF-8. Cuts the range until
+// the bytes of its characters vary independently of each other.
 void add_sequences(uint32_t first, uint32_t last, std::vector<ByteSequence>& sequences) {
   auto cut = [&](uint32_t at) {
     add_sequences(first, at, sequences);
@@ -51,6 +53,7 @@ void add_sequences(uint32_t first, uint32_t last, std::vector<ByteSequence>& seq
 // The neighbour of a place in the text, as far as assertions ask for it.
 enum class Beside : uint8_t { Nothing, Newline, Word, Other };
 
+// The neighbour that a byte is to the places before it and behind it.
 Beside beside(int byte) {
   if (byte == '\n') return Beside::Newline;
   return byte < 128 && contains(*perl_class('w'), static_cast<uint32_t>(byte)) ? Beside::Word : Beside::Other;
@@ -89,7 +92,7 @@ private:
     ByteRange bytes;
     int to;
   };
-  // Places, and what is before them.
+  // Places that a text may have reached, and what is before them.
   using State = std::pair<std::vector<int>, Beside>;
 
   void add_edges(int place, const RegexStep& step) {
@@ -138,7 +141,7 @@ private:
   std::vector<int> reached(const State& state, Beside behind) {
     std::vector<int> open = state.first, result;
     std::vector<bool> seen(edges_.size());
-    work_ += static_cast<int64_t>(edges_.size()) / 16;
+    work_ += static_cast<int64_t>(edges_.size()) / 16; // for `seen`
     while (!open.empty()) {
       auto at = static_cast<size_t>(open.back());
       open.pop_back();
@@ -160,6 +163,7 @@ private:
     return result;
   }
 
+  // The number of a state, which is new if it has not been met. State 0 has no places.
   uint16_t number(State state) {
     std::sort(state.first.begin(), state.first.end());
     state.first.erase(std::unique(state.first.begin(), state.first.end()), state.first.end());
@@ -169,6 +173,7 @@ private:
     return known->second;
   }
 
+  // Fills the table by a search from the first state; false if there are too many.
   bool find_states() {
     number({{}, Beside::Other}); // state 0
     number({{regex_.start}, has_assertions_ ? Beside::Nothing : Beside::Other});

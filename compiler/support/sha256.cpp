@@ -1,9 +1,11 @@
 // SHA-256 after FIPS 180-4, by the CPU's own instructions where it has them.
 #include "compiler/support/sha256.h"
 
-#include <array>
-#include <cstdint>
+#include "compiler/support/run_parallel.h"
+
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
@@ -13,6 +15,8 @@
 
 namespace firn {
 namespace {
+
+constexpr size_t kBlock = 64; // bytes
 
 alignas(16) constexpr std::array<uint32_t, 64> kRound = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -102,23 +106,53 @@ void add_blocks(std::array<uint32_t, 8>& state, const uint8_t* data, size_t coun
 
 } // namespace
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+Sha256::Sha256()
+    : state_(
+          {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}) {}
+
+void Sha256::add(std::span<const std::byte> bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  size_t whole = bytes.size() / 64 * 64, rest = bytes.size() - whole;
-  add_blocks(state, data, whole / 64);
-  uint8_t tail[128] = {};
-  if (rest > 0) std::memcpy(tail, data + whole, rest);
-  tail[rest] = 0x80;
-  size_t tail_size = rest < 56 ? 64 : 128;
-  uint64_t bits = uint64_t(bytes.size()) * 8;
-  for (size_t i = 0; i < 8; ++i) tail[tail_size - 1 - i] = static_cast<uint8_t>(bits >> (8 * i));
-  add_blocks(state, tail, tail_size / 64);
+  size_t size = bytes.size();
+  bytes_ += size;
+  if (rest_bytes_ > 0) {
+    const size_t taken = std::min(size, kBlock - rest_bytes_);
+    if (taken > 0) std::memcpy(rest_.data() + rest_bytes_, data, taken);
+    rest_bytes_ += taken, data += taken, size -= taken;
+    if (rest_bytes_ < kBlock) return;
+    add_blocks(state_, rest_.data(), 1);
+  }
+  add_blocks(state_, data, size / kBlock);
+  rest_bytes_ = size % kBlock;
+  if (rest_bytes_ > 0) std::memcpy(rest_.data(), data + size - rest_bytes_, rest_bytes_);
+}
+
+std::string Sha256::hex() {
+  std::fill(rest_.begin() + static_cast<ptrdiff_t>(rest_bytes_), rest_.end(), uint8_t{0});
+  rest_[rest_bytes_] = 0x80;
+  const size_t size = rest_bytes_ < kBlock - 8 ? kBlock : 2 * kBlock;
+  for (size_t i = 0; i < 8; ++i) rest_[size - 1 - i] = static_cast<uint8_t>(bytes_ * 8 >> (8 * i));
+  add_blocks(state_, rest_.data(), size / kBlock);
   std::string hex;
-  for (uint32_t word : state)
+  for (uint32_t word : state_)
     for (int shift = 28; shift >= 0; shift -= 4) hex += "0123456789abcdef"[word >> shift & 15];
   return hex;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
+  Sha256 sha;
+  sha.add(bytes);
+  return sha.hex();
+}
+
+std::string sha256_tree_hex(std::span<const std::byte> bytes) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  std::vector<std::string> digests((bytes.size() + kPiece - 1) / kPiece);
+  run_parallel(digests.size(), 0, [&](size_t i) {
+    digests[i] = sha256_hex(bytes.subspan(i * kPiece, std::min(kPiece, bytes.size() - i * kPiece)));
+  });
+  std::string all = std::to_string(bytes.size());
+  for (const std::string& digest : digests) all += digest;
+  return sha256_hex(std::as_bytes(std::span(all)));
 }
 
 } // namespace firn

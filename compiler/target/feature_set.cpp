@@ -16,6 +16,7 @@ namespace firn {
 
 namespace {
 
+// A word of -mattr: a feature that is added, or taken away.
 struct Item {
   bool on;
   std::string name;
@@ -51,7 +52,8 @@ bool is_mode(std::string_view name) {
          std::any_of(std::begin(prefixes), std::end(prefixes), begins);
 }
 
-// Instructions that LLVM would use of itself and that the class's constructor cannot ask the CPU for.
+// Features whose instructions LLVM would use of itself, but which firn_rt2_check_cpu() cannot ask the CPU
+// for. They are switched off.
 std::span<const std::string_view> unchecked_features(Arch arch) {
   static constexpr std::string_view x86[] = {
       "fma4", "xop", "sse4a", "tbm",  "lwp", "avxifma", "avxneconvert", "avxvnniint8", "avxvnniint16",
@@ -62,7 +64,7 @@ std::span<const std::string_view> unchecked_features(Arch arch) {
   return {};
 }
 
-// Features without which the architecture's code does not work at all.
+// Features without which the architecture's code does not work at all. Arch::Other is RISC-V.
 std::span<const std::string_view> base_of(Arch arch) {
   static constexpr std::string_view x86[] = {"64bit", "cmov", "cx8", "sse2"};
   static constexpr std::string_view riscv[] = {"m"};

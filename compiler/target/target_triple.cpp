@@ -32,6 +32,7 @@ llvm::ARM::ArchKind platform_arm(const llvm::Triple& triple) {
   return v7 ? llvm::ARM::ArchKind::ARMV7A : llvm::ARM::ArchKind::ARMV5TE;
 }
 
+// Adds the version of the architecture: that of the CPU, of the triple's own name, or of the platform.
 llvm::Triple complete_arm(llvm::Triple triple, std::string_view cpu) {
   using llvm::ARM::ArchKind;
   ArchKind kind = is_generic(cpu) ? ArchKind::INVALID : llvm::ARM::parseCPUArch(cpu);
@@ -43,8 +44,9 @@ llvm::Triple complete_arm(llvm::Triple triple, std::string_view cpu) {
   return triple;
 }
 
-// The version that Apple's linker wants to know: where the triple has none, objects would say nothing of
-// their platform, and iOS and its simulator would be one.
+// Adds the version that Apple's linker wants to know: where the triple has none, objects would say nothing of
+// their platform, and iOS and its simulator would be one. The versions are those of 2020, when macOS 11 came
+// to aarch64; visionOS began later.
 llvm::Triple complete_darwin(llvm::Triple triple) {
   if (!triple.isOSDarwin() || !triple.getOSVersion().empty()) return triple;
   llvm::VersionTuple version = triple.isMacOSX()      ? llvm::VersionTuple(11, 0)
@@ -113,7 +115,7 @@ Arch arch_of(const llvm::Triple& triple) {
   if (triple.getArch() == llvm::Triple::x86_64) return Arch::X86_64;
   if (triple.getArch() == llvm::Triple::aarch64) return Arch::AArch64;
   if (is_arm(triple)) return Arch::Arm;
-  return Arch::Other;
+  return Arch::Other; // RISC-V: choose_triple() refuses all else
 }
 
 // The triple that the names give by themselves.

@@ -36,27 +36,30 @@ extern "C" {
 #endif
 
 // 0 is success; otherwise the low 8 bits are a FIRN_STATUS_ code and the next 8 bits a detail that
-// firn_rt2_status_message() turns into text.
+// firn_rt2_status_message() turns into text. Bits above these hold the number of a dim, if the detail says
+// so.
 typedef int32_t firn_status;
 
 enum {
   FIRN_STATUS_OK = 0,
   FIRN_STATUS_NOT_INITIALISED = 1, // never initialised, or moved from
-  FIRN_STATUS_UNSUPPORTED_CPU = 2, // detail: number of the first missing feature (firn/cpu_features.h)
+  // Detail: the number of the first missing feature (firn/cpu_features.h); 0xfe: the object has no code for a
+  // CPU of that name.
+  FIRN_STATUS_UNSUPPORTED_CPU = 2,
   FIRN_STATUS_ARENA_TOO_SMALL = 3,
   FIRN_STATUS_ARENA_MISALIGNED = 4, // room for the arena, but none for aligning it
   FIRN_STATUS_WEIGHTS_SIZE = 5, // bound or prepared weights are not weight_bytes long, raw ones not theirs
   FIRN_STATUS_WEIGHTS_MISALIGNED = 6,
-  FIRN_STATUS_NOT_BOUND = 7,    // an external input or output has no buffer
-  FIRN_STATUS_NO_MEMORY = 8,    // the memory for the arena is null: an allocation failed
-  FIRN_STATUS_OUT_OF_RANGE = 9, // an index or size, argument or computed, beyond its bound; detail 1: a dim
-  // was to be set to a value that it may not have; 2: the room for strings is full;
-  // 3: a string has more pieces than there is room for; 4: a string is no number; 5: the branch that an If
-  // took does not fit the shapes
+  FIRN_STATUS_NOT_BOUND = 7, // an external input or output has no buffer
+  FIRN_STATUS_NO_MEMORY = 8, // the memory for the arena is null: an allocation failed
+  // An index or size, argument or computed, is beyond its bound. Detail 1: a dim was to be set to a value
+  // that it may not have; 2: the room for strings is full; 3: a string has more pieces than there is room
+  // for; 4: a string is no number; 5: the branch that an If took does not fit the shapes.
+  FIRN_STATUS_OUT_OF_RANGE = 9,
   FIRN_STATUS_NO_WEIGHTS = 10, // the object embeds none and none were bound
   FIRN_STATUS_NO_TILES = 11,   // the operating system grants the process no registers of tiles (AMX)
-  FIRN_STATUS_CUSTOM_OP =
-      12, // an operator of the program failed (firn/custom_op.h); detail: what it returned
+  // An operator of the program failed (firn/custom_op.h). Detail: the low 8 bits of what it returned.
+  FIRN_STATUS_CUSTOM_OP = 12,
   FIRN_STATUS_WEIGHTS_UNFIT = 13 // raw weights differ from the object's own where its code depends on them
 };
 

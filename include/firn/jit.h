@@ -293,6 +293,11 @@ private:
 
 class Options {
 public:
+  // Threads that compile one model at the same time; 0: as many as there are cores.
+  Options& threads(size_t count) {
+    threads_ = count;
+    return *this;
+  }
   // The folder where compiled models are kept from program to program; it is made if it is missing.
   Options& cache(const std::string& folder) {
     folder_ = folder;
@@ -301,6 +306,7 @@ public:
 
 private:
   friend class Compiler;
+  size_t threads_ = 0;
   std::string folder_;
 };
 
@@ -308,7 +314,7 @@ private:
 class Compiler {
 public:
   explicit Compiler(const Options& options = Options()) {
-    const firn_jit_compiler_options values = {sizeof values,
+    const firn_jit_compiler_options values = {sizeof values, options.threads_,
                                               options.folder_.empty() ? nullptr : options.folder_.c_str()};
     compiler_ = firn_jit_compiler_create(&values);
   }

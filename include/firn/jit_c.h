@@ -45,6 +45,7 @@ FIRN_JIT_API void firn_jit_messages_free(firn_jit_messages* messages) FIRN_NOEXC
 
 typedef struct firn_jit_compiler_options {
   size_t size;        // sizeof(firn_jit_compiler_options)
+  size_t threads;     // that compile one model at the same time; 0: as many as there are cores
   const char* folder; // keeps compiled models from program to program; null: nothing is kept
 } firn_jit_compiler_options;
 
@@ -55,7 +56,7 @@ firn_jit_compiler_create(const firn_jit_compiler_options* options) FIRN_NOEXCEPT
 // Models that it has made live on.
 FIRN_JIT_API void firn_jit_compiler_free(firn_jit_compiler* compiler) FIRN_NOEXCEPT;
 
-// Ends compilations that were given it, between passes and stages; once requested it stays so.
+// Ends compilations that were given it, between passes and kernels; once requested it stays so.
 FIRN_JIT_API firn_jit_stop* firn_jit_stop_create(void) FIRN_NOEXCEPT;
 FIRN_JIT_API void firn_jit_stop_request(firn_jit_stop* stop) FIRN_NOEXCEPT;
 FIRN_JIT_API void firn_jit_stop_free(firn_jit_stop* stop) FIRN_NOEXCEPT;

@@ -223,7 +223,7 @@ TEST_CASE("arguments that share memory are not promised apart", "[object]") {
   program.steps[1].arguments = {{4, 0}, {2, 0}, {4, 0}};
   auto text = codegen::emit_llvm_text(program, options_for(host_target()));
   REQUIRE(text);
-  size_t at = text->find("define internal void @firn.k.add(");
+  size_t at = text->find("define internal fastcc void @firn.k.add(");
   REQUIRE(at != std::string::npos);
   std::string line = text->substr(at, text->find('\n', at) - at);
   std::string x = line.substr(line.find('('), line.find("%x") - line.find('('));

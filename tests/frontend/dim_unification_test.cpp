@@ -343,6 +343,14 @@ TEST_CASE("inputs of a Scan have as many steps as each other, and its state keep
   CHECK(ends_early(imported, {s, f32({1, 2}, {1, 2}), f32({1, 2}, {1, 2})}));
 }
 
+TEST_CASE("an input of Einsum that is left out is refused") {
+  Imported imported =
+      import_node(node("Einsum", {"x", "", "x"}, {"y"}, {attribute_text("equation", "i,i,i->")}),
+                  {value("x", F32, {3})}, {});
+  CHECK_FALSE(imported.model);
+  CHECK(contains(imported.messages, "Einsum"));
+}
+
 TEST_CASE("a letter that is repeated in Einsum stands for one extent") {
   Imported trace = import_node(node("Einsum", {"x"}, {"y"}, {attribute_text("equation", "ii->")}),
                                {value("x", F32, {"n", "m"})}, in_ranges({"n", "m"}));

@@ -106,3 +106,19 @@ TEST_CASE("types nested without end are refused") {
   model.graph.inputs.push_back(Message().text(1, "deep").message(2, type));
   CHECK(contains(import_model(model).messages, "encoding is broken"));
 }
+
+TEST_CASE("names of dims in any type hold no control characters") {
+  const Message tensor = Message().message(
+      1, Message().number(1, F32).message(2, Message().message(1, Message().text(2, "n\x1b[31m"))));
+  const Message sequence = Message().message(4, Message().message(1, tensor));
+  const Message optional = Message().message(9, Message().message(1, sequence));
+  const Message map = Message().message(5, Message().number(1, I64).message(2, tensor));
+  for (const Message& type : {tensor, sequence, optional, map}) {
+    Model model = rich_model();
+    model.graph.inputs.push_back(Message().text(1, "more").message(2, type));
+    Imported imported = import_model(model);
+    CHECK_FALSE(imported.model);
+    CHECK(contains(imported.messages, "control character"));
+    CHECK_FALSE(contains(imported.messages, "\x1b"));
+  }
+}

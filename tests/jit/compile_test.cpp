@@ -104,7 +104,7 @@ TEST_CASE("a compilation ends when it is asked to") {
   options.stop(stop);
   options.progress(
       [](void* context, const char* phase) {
-        if (phase == std::string("passes")) static_cast<jit::Stop*>(context)->request();
+        if (phase == std::string("describe")) static_cast<jit::Stop*>(context)->request();
       },
       &stop);
   jit::Model model = compiler.compile(model_path("digits"), options);

@@ -5,7 +5,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 using namespace firn;
 using namespace firn::test;
@@ -23,7 +25,7 @@ void check(const Case& test) {
   INFO(test.model << ", threads " << test.threads << " " << test.cpus);
   driver::CompileOptions options;
   jit::ModelOptions words;
-  options.model = model_path(test.model);
+  options.model = test.model.ends_with(".onnx") ? test.model : model_path(test.model);
   options.loader = driver::Loader::System;
   options.goals.threads = test.threads;
   words.threads(test.threads);
@@ -71,6 +73,29 @@ TEST_CASE("results in the process are those of objects") {
   check({"denoiser"});
   check({"text_encoder", {{"batch", {1, 3}}}});
   check({"text_encoder", {{"batch", {1, 3}}}, 2});
+}
+
+TEST_CASE("networks give the bits of objects", "[.networks]") {
+  const std::map<std::string, std::map<std::string, std::pair<int64_t, int64_t>>> dims = {
+      {"basic_pitch_nmp", {{"unk__749", {1, 1}}}},
+      {"byte_sb_bidi_lstm", {{"batch", {1, 2}}, {"length", {1, 17}}}},
+      {"magika_standard_v2_1", {{"unk__132", {1, 2}}}},
+      {"micro_kws_m_qdq", {{"unk__68", {1, 1}}}},
+      {"nanogpt", {{"batch_size", {1, 2}}}},
+      {"silero_vad_16k_op15", {{"batch", {1, 1}}, {"sequence", {512, 512}}}}};
+  const char* folders = std::getenv("FIRN_NETWORKS");
+  const std::filesystem::path folder = folders ? folders : FIRN_TEST_DATA "/models";
+  if (!std::filesystem::exists(folder)) {
+    WARN("no networks in " << folder << ": skipped");
+    return;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename(), model = entry.path() / "model.onnx";
+    if (!std::filesystem::exists(model) || name == "superres_prepost_customops") continue; // which is refused
+    std::map<std::string, std::pair<int64_t, int64_t>> own;
+    if (auto found = dims.find(name); found != dims.end()) own = found->second;
+    for (int threads : {1, 2}) check({model, own, threads});
+  }
 }
 
 TEST_CASE("of code for several CPUs the best that runs here is taken") {

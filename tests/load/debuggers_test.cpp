@@ -28,7 +28,7 @@ TEST_CASE("debuggers get a copy of the object with its addresses") {
   load::LoadOptions options = sample_options();
   const load::LoadedObject quiet = loaded(sample_object(), options);
   CHECK_FALSE(__jit_debug_descriptor.first_entry);
-  options.debug = true;
+  options.visibility.debugger = true;
   {
     const load::LoadedObject first = loaded(sample_object(), options),
                              second = loaded(sample_object(), options);
@@ -55,7 +55,7 @@ TEST_CASE("debuggers get a copy of the object with its addresses") {
 TEST_CASE("perf finds the functions in its file") {
   const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
   load::LoadOptions options = sample_options();
-  options.perf = true;
+  options.visibility.perf = true;
   const load::LoadedObject object = loaded(sample_object(), options);
   std::ostringstream line;
   line << std::hex << reinterpret_cast<uintptr_t>(object.symbol("sample_add")) << " ";

@@ -5,8 +5,9 @@
 """
 import os
 import struct
+import subprocess
 
-from tool import DIGITS, IMAGE, MODEL, SOURCE, attribute, check, expect, finish, graph, model, node, num, temporary_folder, tensor, value
+from tool import DIGITS, FIRN, IMAGE, MODEL, SOURCE, attribute, check, expect, finish, graph, model, node, num, temporary_folder, tensor, value
 
 NOTHING = {"PATH": ""}  # no program can be found
 MEDIAN_FILTER = os.path.join(SOURCE, "models", "median_filter")
@@ -41,6 +42,16 @@ def check_without_programs(folder):
     expect(["quantize", MODEL, "--data", data, "-o", os.path.join(folder, "quantized.onnx")], 0, env=NOTHING)
 
 
+def check_visible_to_perf():
+    command = [FIRN, "run", MODEL, "--input", "image=" + IMAGE, "--visible-to", "perf,debugger"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    check(process.wait() == 0, "run --visible-to fails")
+    names = f"/tmp/perf-{process.pid}.map"
+    with open(names) as file:
+        check("firn.k." in file.read(), f"{names} names no kernel")
+    os.remove(names)
+
+
 def check_temporary_files(folder):
     scratch = os.path.join(folder, "scratch")
     os.makedirs(scratch)
@@ -65,6 +76,7 @@ def check_faults(folder):
 
 with temporary_folder() as scratch_folder:
     check_without_programs(scratch_folder)
+    check_visible_to_perf()
     check_temporary_files(scratch_folder)
     check_faults(scratch_folder)
 finish()

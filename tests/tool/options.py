@@ -65,26 +65,29 @@ COMPILE = {
     "--depfile": [("/nowhere/d", "No such file or directory")],
     "--flash-budget": [(bad, "no size such as") for bad in ("-1", "1.5K", "64Q", "K", "99999999999999999999")],
     "--ram-budget": [(bad, "no size such as") for bad in ("-1", "1.5K", "64Q", "K", "99999999999999999999")],
+    "--jobs": [(bad, "") for bad in ("0", "-1", "1.5", "x")], "--cache": [("", "")],
     "--time-passes": None, "--report": None, "--explain": None, "--json": None, "-q": None,
 }
 RUN = {
     "--input": [("image", "wants NAME=FILE"), ("image=", "wants NAME=FILE"), (f"zz={IMAGE}", "no input 'zz'; it has 'image'"),
                 ("image=nowhere.pb", "nowhere.pb"), ("image=a.txt", ".npy or .pb")],
     "--output-dir": [("/proc/nowhere", "cannot make the folder")],
-    "--engine": [("zz", "none of object, eval")], "--loader": [("zz", "none of in-process, system")],
+    "--engine": [("zz", "none of object, eval")], "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")],
+    "--jobs": [(bad, "") for bad in ("0", "-1", "1.5", "x")], "--cache": [("", "")],
     "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
 }
 BENCH = {
-    "--loader": [("zz", "none of in-process, system")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
+    "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
     "--at": [("n", "wants NAME=VALUE"), ("n=x", "wants NAME=VALUE"), ("n=1", "no dim 'n' varies")],
+    "--jobs": [(bad, "") for bad in ("0", "-1", "1.5", "x")], "--cache": [("", "")],
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--start": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {
     "--engine": [("zz", "none of object, eval")],
     "--tolerance": [(bad, "") for bad in NUMBERS],
     "--against": [("f16", "none of f32")],
-    "--absolute-floor": None, "--loader": [("zz", "none of in-process, system")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
+    "--cache": [("", "")], "--absolute-floor": None, "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "-j": [(bad, "") for bad in ("0", "-1", "1.5", "x")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")],
     "--list": [("nowhere.txt", "cannot read the list 'nowhere.txt'")],
@@ -103,7 +106,7 @@ QUANTIZE = {
     "--budget": [(bad, "") for bad in NUMBERS + ("0",)], "--activations": [("u4", "none of u8, s8, u16")],
     "--keep": [("zz", "no node of that name")], "--size": None, "-q": None,
     "--depfile": [("/nowhere/d", "No such file or directory")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
-    "--loader": [("zz", "none of in-process, system")],
+    "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")],
     "--precision": [("f16", "none of f32, bf16"), ("bf16", "errors are those against the model at its own precision")],
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
     "--initializers-are-inputs": [(None, "all initializers are constants")],

@@ -13,11 +13,12 @@
 namespace firn::tool {
 namespace {
 
+// Words of the command line that CLI11 fills in.
 struct BenchCommand {
   CompileFlags flags;
   driver::BenchOptions options;
-  std::vector<std::string> at;
-  bool start = false;
+  std::vector<std::string> at; // --at
+  bool start = false;          // --start: times the start instead of runs
 };
 
 int run(BenchCommand& command) {
@@ -82,6 +83,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->flags.add_to(*verb);
   command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
+  command->flags.add_generation_to(*verb, /*jobs=*/true);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "Examples:\n  firn bench resnet50.onnx -mcpu=native\n"
                "  firn bench resnet50.onnx -mcpu=native --threads 8 --simulate\n"

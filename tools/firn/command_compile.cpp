@@ -162,6 +162,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->take_all();
   command->flags.add_to(*verb);
   command->flags.add_text_to(*verb);
+  command->flags.add_generation_to(*verb, /*jobs=*/true);
   verb->add_option(
           "--emit", command->emit,
           "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "
@@ -177,7 +178,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_option("--flash-budget", command->flash_budget, "fail if weights and code exceed this, e.g. 64K");
   verb->add_option("--ram-budget", command->ram_budget, "fail if arena and stack exceed this, e.g. 20K");
   CLI::Option* time_passes =
-      verb->add_flag("--time-passes", command->time_passes, "print seconds and peak memory per phase");
+      verb->add_flag("--time-passes", command->time_passes,
+                     "print seconds and peak memory per phase, and how many kernels the cache had");
   CLI::Option* sizes = verb->add_flag("--report", command->report,
                                       "print sizes, the arena's lower bound and kernels, and the error of "
                                       "--precision and --weight-type");

@@ -58,6 +58,8 @@ int run(VerifyCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
   command.options.against_own = !command.against.empty();
   command.options.engine = engine_of(command.engine);
+  // Cases that run at once share the cores.
+  if (command.options.jobs > 1) command.flags.options.jobs = 1;
   command.options.compile = command.flags.options;
   command.options.print = print;
   auto code = driver::verify(command.options);
@@ -79,6 +81,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->flags.add_to(*verb);
   command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
+  command->flags.add_generation_to(*verb, /*jobs=*/true);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "Example:\n  firn run digits.onnx --input image=three.npy --output-dir out");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
@@ -118,6 +121,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   command->flags.add_to(*verb);
   command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
+  command->flags.add_generation_to(*verb, /*jobs=*/false);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "A stored input is for the input that its tensor is called as, else for the next one of the "
                "graph;\nstates and inputs that have an initializer may be left out.\n"

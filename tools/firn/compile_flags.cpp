@@ -87,6 +87,14 @@ void add_threads_option(CLI::App& verb, int& threads) {
       ->check(whole_between(1, 256));
 }
 
+void CompileFlags::add_visibility_to(CLI::App& verb) {
+  verb.add_option("--visible-to", visible_to,
+                  "tools that see the kernels of loaded code, comma-separated: debugger (GDB, LLDB), perf "
+                  "(/tmp/perf-PID.map)")
+      ->delimiter(',')
+      ->check(one_of({"debugger", "perf"}));
+}
+
 void CompileFlags::add_variant_to(CLI::App& verb) {
   verb.add_option("--link", options.link,
                   "a file that defines the functions of --custom-op: C or C++, an object or a library; "
@@ -97,6 +105,7 @@ void CompileFlags::add_variant_to(CLI::App& verb) {
           "what loads the code: in-process (default), or system, the C compiler and a shared library, "
           "as with --link")
       ->check(one_of({"in-process", "system"}));
+  add_visibility_to(verb);
   verb.add_option(
           "--variant", options.variant,
           "with --multiversion: the CPU whose code runs; default: the best that this machine can follow")
@@ -227,6 +236,16 @@ void CompileFlags::add_text_to(CLI::App& verb) {
                   "default: @main, and for compile all that are not called");
 }
 
+void CompileFlags::add_generation_to(CLI::App& verb, bool jobs) {
+  if (jobs)
+    verb.add_option("--jobs", options.jobs,
+                    "threads that generate code, which changes no byte; default: one for each core")
+        ->check(whole_between(1, 1024));
+  verb.add_option("--cache", options.cache_folder,
+                  "a folder that keeps machine code for later compilations, up to 1 GB")
+      ->check(not_empty());
+}
+
 Result CompileFlags::finish() {
   using firn::OptLevel;
   using firn::Precision, driver::Weights, firn::Math, firn::WeightType;
@@ -260,6 +279,8 @@ Result CompileFlags::finish() {
   for (const std::string& path : options.link)
     if (!std::filesystem::exists(path)) return usage_error("--link " + path + ": there is no such file");
   if (loader == "system") options.loader = driver::Loader::System;
+  for (const std::string& tool : visible_to)
+    (tool == "perf" ? options.visibility.perf : options.visibility.debugger) = true;
   if (Result read = read_repeated(*this, options); !read) return read;
   return driver::check_target(options);
 }

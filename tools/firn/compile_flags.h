@@ -11,11 +11,16 @@ class App;
 
 namespace firn::tool {
 
-// Raw words of the command line, turned into CompileOptions by finish().
+// Raw words of the command line, turned into CompileOptions by finish(). A word is empty, and a list is, if
+// its option is not given.
 struct CompileFlags {
   driver::CompileOptions options;
+  // --optimize, --multiversion for `cpus`, and others by their names.
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader;
+  std::vector<std::string> visible_to;
   bool no_winograd = false;
+  // --dim, --hot for specializations, --max for bounds, --shape, --length, --const, --name, --state,
+  // --custom-op, --value: each may be repeated.
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
       values;
 
@@ -25,8 +30,12 @@ struct CompileFlags {
   void add_model_to(CLI::App& verb);
   // Adds what goes with graphs in text form.
   void add_text_to(CLI::App& verb);
-  // Adds the options of verbs that run code; called after add_to().
+  // Adds --visible-to, of what loads code.
+  void add_visibility_to(CLI::App& verb);
+  // Adds the options of verbs that run code, --visible-to among them; called after add_to().
   void add_variant_to(CLI::App& verb);
+  // Adds --cache, and with `jobs` also --jobs, of verbs that generate code.
+  void add_generation_to(CLI::App& verb, bool jobs);
   // Fills `options`; an unusable word is a usage error.
   Result finish();
 };

@@ -29,6 +29,7 @@ struct firn_jit_compiler {
 };
 
 struct firn_jit_model {
+  explicit firn_jit_model(std::shared_ptr<const library::Model> of) : model(std::move(of)) {}
   std::shared_ptr<const library::Model> model;
   std::atomic<size_t> count{1};
 };
@@ -147,7 +148,8 @@ void firn_jit_messages_free(firn_jit_messages* messages) noexcept {
 firn_jit_compiler* firn_jit_compiler_create(const firn_jit_compiler_options* options) noexcept {
   return shielded<firn_jit_compiler*>(nullptr, [&] {
     std::string folder = options && options->folder ? options->folder : "";
-    return new firn_jit_compiler{library::Compiler(std::move(folder))};
+    const auto threads = static_cast<unsigned>(options ? options->threads : 0);
+    return new firn_jit_compiler{library::Compiler(threads, std::move(folder))};
   });
 }
 void firn_jit_compiler_free(firn_jit_compiler* compiler) noexcept {
@@ -174,11 +176,14 @@ int32_t firn_jit_compile(firn_jit_compiler* compiler, const firn_jit_request* re
       outcome = compiler->compiler.compile(request_of(*request));
     else
       outcome.diagnostics.push_back({Fault::Usage, "there is no compiler"});
-    if (outcome.model) *model = new firn_jit_model{outcome.model};
+    auto made = outcome.model ? std::make_unique<firn_jit_model>(outcome.model) : nullptr;
     if (messages) *messages = messages_of(outcome);
+    *model = made.release();
     return code_of(outcome);
   } catch (const std::bad_alloc&) {
     return FIRN_JIT_USAGE;
+  } catch (...) {
+    return FIRN_JIT_INTERNAL;
   }
 }
 

@@ -2,7 +2,6 @@
 #include "tools/jit/compiler.h"
 
 #include "compiler/driver/guarded.h"
-#include "compiler/driver/variants.h"
 #include "compiler/support/sha256.h"
 #include "tools/jit/request_options.h"
 
@@ -25,7 +24,7 @@ bool is_stopped(const Request& request) {
 // The part of the key that the code depends on: all but the addresses of the program's functions. It is empty
 // if the model's file cannot be found.
 std::string content_of(const Request& request) {
-  std::string content = request.bytes ? request.model + "\n" + sha256_hex(*request.bytes)
+  std::string content = request.bytes ? request.model + "\n" + sha256_tree_hex(*request.bytes)
                                       : driver::file_identity(request.model);
   if (content.empty()) return content;
   for (const std::string& word : request.words) content += "\n" + std::to_string(word.size()) + " " + word;
@@ -38,25 +37,6 @@ std::string key_of(const Request& request, const std::string& content) {
   for (const auto& [name, address] : request.symbols)
     key += "\n" + name + " " + std::to_string(reinterpret_cast<uintptr_t>(address));
   return key;
-}
-
-// Whether words name files besides the model, which the key does not know.
-bool names_files(const Request& request) {
-  return std::any_of(request.words.begin(), request.words.end(), [](const std::string& word) {
-    return word.starts_with("--schedule-db") || word.starts_with("--const") || word.starts_with("--link") ||
-           word.starts_with("--weights-in");
-  });
-}
-
-// The name of the file in which a request's model is kept.
-std::string kept_as(const Request& request, const driver::CompileOptions& options,
-                    const std::string& content) {
-  std::string text = driver::build_identity() + "\n" + content;
-  if (auto target = driver::targets_of(options))
-    for (const NamedTarget& cpu : *target)
-      text += "\n" + cpu.target.display_name() + " " + cpu.target.features;
-  for (const auto& [name, address] : request.symbols) text += "\n" + name;
-  return sha256_hex(std::as_bytes(std::span(text)));
 }
 
 } // namespace
@@ -92,14 +72,23 @@ std::shared_ptr<const Model> Compiler::find_living(const std::string& key, std::
 
 Outcome Compiler::compile_for_all(const Request& request, const std::string& content, const std::string& key,
                                   std::promise<Outcome>& own) {
-  Outcome outcome = compile_shielded(request, content);
-  {
-    std::lock_guard lock(mutex_);
-    in_flight_.erase(key);
-    if (outcome.model) models_[key] = outcome.model;
+  try {
+    Outcome outcome = compile_shielded(request, content);
+    {
+      std::lock_guard lock(mutex_);
+      in_flight_.erase(key);
+      if (outcome.model) models_[key] = outcome.model;
+    }
+    own.set_value(outcome);
+    return outcome;
+  } catch (...) { // waiting threads get the exception, too
+    {
+      std::lock_guard lock(mutex_);
+      in_flight_.erase(key);
+    }
+    own.set_exception(std::current_exception());
+    throw;
   }
-  own.set_value(outcome);
-  return outcome;
 }
 
 Outcome Compiler::compile_shielded(const Request& request, const std::string& content) const {
@@ -122,18 +111,22 @@ Outcome Compiler::compile_anew(const Request& request, const std::string& conten
     outcome.diagnostics.push_back(options.error());
     return outcome;
   }
+  options->jobs = threads_;
   std::optional<CacheFolder> folder;
-  auto cache = cache_for(request, folder);
-  if (!cache) outcome.warnings.push_back(cache.error().message);
-  std::string key; // empty: the model is not kept
-  if (cache && *cache && !content.empty()) {
-    key = kept_as(request, *options, content);
-    outcome.model = Model::find(**cache, key, request.symbols);
+  if (auto opened = open_folder())
+    folder = std::move(*opened);
+  else
+    outcome.warnings.push_back(opened.error().message);
+  if (folder) options->cache_folder = folder_;
+  std::string name; // empty: the model is not kept
+  if (folder && !content.empty() && !driver::depends_on_other_files(*options)) {
+    name = driver::kept_name(*options, content);
+    outcome.model = Model::find(*folder, name, *options);
     if (outcome.model) return outcome;
   }
   auto compilation = driver::compile_in_memory(*options, diagnostics);
   if (compilation) {
-    auto model = Model::load(*compilation, key.empty() ? nullptr : *cache, key);
+    auto model = Model::load(*compilation, name.empty() ? nullptr : &*folder, name);
     if (model)
       outcome.model = std::move(*model);
     else
@@ -145,15 +138,12 @@ Outcome Compiler::compile_anew(const Request& request, const std::string& conten
   return outcome;
 }
 
-// The folder, if there is one and the key of a request tells all that its code depends on. A folder that
-// cannot be used hinders no compilation.
-Expected<const CacheFolder*> Compiler::cache_for(const Request& request,
-                                                 std::optional<CacheFolder>& folder) const {
-  if (folder_.empty() || names_files(request)) return static_cast<const CacheFolder*>(nullptr);
+// No folder: the program named none. One that cannot be used hinders no compilation.
+Expected<std::optional<CacheFolder>> Compiler::open_folder() const {
+  if (folder_.empty()) return std::optional<CacheFolder>();
   auto opened = CacheFolder::open(folder_);
   if (!opened) return opened.error();
-  folder = std::move(*opened);
-  return static_cast<const CacheFolder*>(&*folder);
+  return std::optional<CacheFolder>(std::move(*opened));
 }
 
 } // namespace firn::library

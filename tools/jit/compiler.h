@@ -30,8 +30,9 @@ struct Outcome {
 
 class Compiler {
 public:
-  // `folder` keeps models from program to program; empty: nothing does.
-  explicit Compiler(std::string folder) : folder_(std::move(folder)) {}
+  // `threads` compile a model, as many as there are cores if 0. `folder` keeps models from program to
+  // program; empty: nothing does.
+  Compiler(unsigned threads, std::string folder) : threads_(threads), folder_(std::move(folder)) {}
 
   // Any number of threads may call it at the same time. A request that equals one in flight waits for that
   // one's outcome, and one whose model still lives gets that model.
@@ -46,8 +47,9 @@ private:
                           std::promise<Outcome>& own);
   // `content`: the part of the key that the code depends on; empty: nothing tells whether it is the same.
   Outcome compile_anew(const Request& request, const std::string& content) const;
-  Expected<const CacheFolder*> cache_for(const Request& request, std::optional<CacheFolder>& folder) const;
+  Expected<std::optional<CacheFolder>> open_folder() const;
   Outcome compile_shielded(const Request& request, const std::string& content) const; // whatever happens
+  const unsigned threads_;
   const std::string folder_;
   std::mutex mutex_;
   std::map<std::string, std::shared_future<Outcome>> in_flight_; // by key

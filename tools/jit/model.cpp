@@ -1,4 +1,4 @@
-// Facts of compiled models.
+// Loads compiled models, from a compilation or from the cache, and tells their facts.
 #include "tools/jit/model.h"
 
 #include <algorithm>
@@ -6,15 +6,11 @@
 namespace firn::library {
 
 Expected<std::shared_ptr<const Model>> Model::load(driver::Compilation& compilation, const CacheFolder* cache,
-                                                   const std::string& key) {
+                                                   const std::string& name) {
   auto model = std::shared_ptr<Model>(new Model);
   model->files_ = driver::file_identities(compilation.facts.external_files);
   std::function<void(const driver::ExecutableArchive&)> keep;
-  if (cache)
-    keep = [&](const driver::ExecutableArchive& archive) {
-      std::string storage;
-      cache->keep(key, driver::pieces_of(archive, storage));
-    };
+  if (cache) keep = driver::keeper(*cache, name);
   auto executable = driver::LoadedExecutable::load(compilation, model->memory_, keep);
   if (!executable) return executable.error();
   model->executable_ = std::move(*executable);
@@ -22,25 +18,16 @@ Expected<std::shared_ptr<const Model>> Model::load(driver::Compilation& compilat
   return std::shared_ptr<const Model>(std::move(model));
 }
 
-std::shared_ptr<const Model> Model::find(const CacheFolder& cache, const std::string& key,
-                                         const std::map<std::string, void*>& symbols) {
+std::shared_ptr<const Model> Model::find(const CacheFolder& cache, const std::string& name,
+                                         const driver::CompileOptions& options) {
   auto model = std::shared_ptr<Model>(new Model);
-  model->kept_ = cache.find(key);
-  if (!model->kept_) return nullptr;
-  auto archive = driver::read_archive(model->kept_->bytes());
-  if (!archive) return nullptr;
-  model->files_ = archive->files;
-  if (!model->is_current()) return nullptr;
-  auto executable = driver::LoadedExecutable::restore(*archive, symbols, model->memory_);
-  if (!executable) return nullptr;
-  model->executable_ = std::move(*executable);
+  auto kept = driver::find_kept(cache, name, options, model->memory_);
+  if (!kept) return nullptr;
+  model->kept_ = std::move(kept->bytes);
+  model->executable_ = std::move(kept->executable);
+  model->files_ = std::move(kept->files);
   model->note_bounds();
   return model;
-}
-
-bool Model::is_current() const {
-  return std::all_of(files_.begin(), files_.end(),
-                     [](const auto& file) { return driver::file_identity(file.first) == file.second; });
 }
 
 void Model::note_bounds() {

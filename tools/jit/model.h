@@ -1,8 +1,7 @@
 // A model that was compiled in this process, as clients of the library see it.
 #pragma once
 
-#include "compiler/driver/loaded_executable.h"
-#include "compiler/support/cache_folder.h"
+#include "compiler/driver/kept_executable.h"
 #include "include/firn/jit.h"
 
 #include <memory>
@@ -13,12 +12,13 @@ namespace firn::library {
 
 class Model {
 public:
-  // Loads the code of a compilation, which may go afterwards, and keeps it in the folder, if there is one.
+  // Loads the code of a compilation, which may go afterwards, and keeps it in the folder, if there is one,
+  // under this name.
   static Expected<std::shared_ptr<const Model>> load(driver::Compilation& compilation,
-                                                     const CacheFolder* cache, const std::string& key);
-  // The model that was kept; null: there is none, or files that it was made from have changed since.
-  static std::shared_ptr<const Model> find(const CacheFolder& cache, const std::string& key,
-                                           const std::map<std::string, void*>& symbols);
+                                                     const CacheFolder* cache, const std::string& name);
+  // The model that was kept (driver::find_kept); null: there is none.
+  static std::shared_ptr<const Model> find(const CacheFolder& cache, const std::string& name,
+                                           const driver::CompileOptions& options);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
@@ -26,7 +26,7 @@ public:
   const artifact::ModelDescription& description() const { return executable_->description(); }
   const std::string& manifest() const { return executable_->manifest(); }
   // Whether files beside the model's own that it was made from are as they were.
-  bool is_current() const;
+  bool is_current() const { return driver::are_current(files_); }
 
   // Inputs, outputs or states, by FIRN_JIT_INPUT and its kin; null for other numbers.
   const std::vector<artifact::TensorDescription>* tensors(int32_t kind) const;
@@ -39,8 +39,8 @@ private:
   driver::HeapMemory memory_;               // holds the weights
   std::shared_ptr<const CachedBytes> kept_; // or this does
   std::unique_ptr<driver::LoadedExecutable> executable_;
-  std::vector<std::pair<std::string, std::string>> files_; // ExecutableArchive::files
-  std::vector<std::vector<int64_t>> bounds_[3];            // by kind and tensor
+  driver::SourceFiles files_;
+  std::vector<std::vector<int64_t>> bounds_[3]; // by kind and tensor
 };
 
 } // namespace firn::library

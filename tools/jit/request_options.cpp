@@ -14,6 +14,7 @@ Result parse(const std::vector<std::string>& words, tool::CompileFlags& flags) {
   CLI::App verb("", "compile");
   flags.add_to(verb);
   flags.add_text_to(verb);
+  flags.add_visibility_to(verb);
   verb.add_option("--name", flags.names)->take_all();
   verb.add_option("--external", flags.options.external)->take_all();
   std::vector<std::string> arguments;

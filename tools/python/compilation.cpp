@@ -66,6 +66,7 @@ void Compilation::compile() {
   firn_jit_request request = {};
   request.size = sizeof request;
   request.model = name_.c_str();
+  // This thread has no lock of the interpreter; bytes do not change, and data_ keeps them.
   if (PyBytes_Check(data_.ptr())) {
     request.bytes = PyBytes_AsString(data_.ptr());
     request.byte_count = static_cast<size_t>(PyBytes_Size(data_.ptr()));

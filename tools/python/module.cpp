@@ -21,7 +21,7 @@ namespace {
 
 using Array = nb::ndarray<nb::numpy>;
 using ReadOnlyArray = nb::ndarray<nb::numpy, nb::ro>;
-using Tensor = std::tuple<std::string, int32_t, std::vector<int64_t>, size_t>;
+using Tensor = std::tuple<std::string, int32_t, std::vector<int64_t>, size_t>; // name, dtype, dims, bytes
 
 struct Model {
   explicit Model(firn_jit_model* handle) : handle(handle) {}
@@ -33,14 +33,14 @@ struct Model {
 
 struct Compiler {
   explicit Compiler(const std::string& folder) {
-    const firn_jit_compiler_options options = {sizeof options, folder.empty() ? nullptr : folder.c_str()};
+    const firn_jit_compiler_options options = {sizeof options, 0, folder.empty() ? nullptr : folder.c_str()};
     handle.reset(firn_jit_compiler_create(&options), firn_jit_compiler_free);
     if (!handle) throw std::bad_alloc();
   }
   std::shared_ptr<firn_jit_compiler> handle;
 };
 
-// An instance that says no when two threads use it at the same time.
+// An instance. Methods that change it or run it throw if two threads are in them at the same time.
 class Instance {
 public:
   explicit Instance(const Model& model) {
@@ -69,6 +69,7 @@ public:
     User user(*this);
     firn_jit_instance_reset(handle_);
   }
+  // Runs use a pool of so many threads from here on; with 1, the caller's alone.
   void lend(size_t threads) {
     User user(*this);
     auto pool = threads > 1 ? std::make_unique<firn::ThreadPool>(threads) : nullptr;
@@ -79,10 +80,12 @@ public:
     executor_ = executor;
     if (pool_) firn_jit_instance_lend(handle_, &executor_);
   }
-  uintptr_t arena() const {
+  uintptr_t arena() {
+    User user(*this);
     return reinterpret_cast<uintptr_t>(firn_jit_instance_entry(handle_).call->arena);
   }
-  firn_jit_tensor tensor(int32_t kind, size_t index) const {
+  firn_jit_tensor tensor(int32_t kind, size_t index) {
+    User user(*this);
     firn_jit_tensor tensor = {};
     if (!firn_jit_instance_tensor(handle_, kind, index, &tensor)) throw nb::index_error();
     return tensor;
@@ -137,6 +140,7 @@ std::vector<Tensor> tensors_of(const Model& model, int32_t kind) {
   return all;
 }
 
+// Name, lower and upper bound and multiple of each dim that varies.
 nb::list varying_dims(const Model& model) {
   nb::list all;
   firn_jit_dim dim;
@@ -228,7 +232,7 @@ NB_MODULE(_firn, m) {
       .def("arena", &Instance::arena)
       .def(
           "shape",
-          [](const Instance& self, int32_t kind, size_t index) { return dims_of(self.tensor(kind, index)); },
+          [](Instance& self, int32_t kind, size_t index) { return dims_of(self.tensor(kind, index)); },
           "kind"_a, "index"_a)
       .def("bytes", &bytes_of, "kind"_a, "index"_a,
            nb::sig("def bytes(self, kind: int, index: int) -> numpy.typing.NDArray[numpy.uint8] | None"));

@@ -9,6 +9,7 @@ namespace firn::onnx {
 
 namespace {
 
+// The instruction that lists these elements, whose number counts towards the budget of the model.
 Value list(NodeContext& node, Opcode opcode, Values elements, Type type) {
   size_t& budget = node.state().element_budget;
   if (elements.size() > budget)
@@ -32,7 +33,7 @@ bool is_counted(Value value) {
 }
 
 Value make_sequence(NodeContext& node, Values elements, const Type& element) {
-  if (node.failed()) return {}; // elements may be null then
+  if (node.failed()) return {}; // after a failure elements may be null
   auto length = static_cast<int64_t>(elements.size());
   if (length > kMaxLength)
     return node.fail_unsupported("a sequence of " + std::to_string(length) + " elements, the most are " +

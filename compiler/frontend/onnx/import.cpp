@@ -109,7 +109,10 @@ std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const Import
   for (const auto& function : imported->module->functions()) erase_unused(function->body());
   if (imported->module->functions().size() > 1) imported->module->entry = main.name();
   for (const auto& [location, external] : model->source.external)
-    if (external) imported->facts.external_files.push_back(external->path());
+    if (external) {
+      imported->facts.external_files.push_back(external->path());
+      imported->facts.external_digests.emplace_back(external);
+    }
   return imported;
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/graph/custom_call.h"
 #include "compiler/graph/module.h"
 #include "compiler/support/diagnostic.h"
+#include "compiler/support/file_digest.h"
 
 #include <algorithm>
 #include <map>
@@ -111,12 +112,13 @@ struct ModelFacts {
   int64_t ir_version = 0;
   std::vector<std::pair<std::string, int64_t>> opsets; // domain ("ai.onnx") and version, sorted
   std::string producer, graph_name;
-  std::string sha256;                       // hash of the model file
+  FileDigest digest;                        // digest of the model file
   std::map<std::string, int64_t> operators; // "Conv", "com.acme:Pool" to number of nodes, subgraphs included
   int64_t nodes = 0, parameters = 0, parameter_bytes = 0; // parameters: elements of initializers
   std::vector<ValueFacts> inputs, outputs;                // inputs: all of the graph's, in its order
   std::vector<UnsupportedOperator> unsupported;           // sorted by domain and name
   std::vector<std::string> external_files;                // paths of external data that were read
+  std::vector<FileDigest> external_digests;               // their digests, in this order
   std::vector<std::string> warnings;
 };
 

@@ -7,19 +7,19 @@
 namespace firn::onnx {
 namespace {
 
-// Words of expressions that a symbol must not be called.
+// Words that the text form reads as operators and numbers of its own.
 bool is_reserved(const std::string& word) {
   return word == "floordiv" || word == "mod" || word == "min" || word == "max" || word == "inf";
 }
 
-// Names of counts begin with this, and no name of a model's dim does.
+// Names of counts begin with this; word_of() lets no name of a model's dim begin so.
 constexpr char kCountPrefix[] = "count_";
 
 constexpr size_t kMaxWarnings = 100;
 
 } // namespace
 
-// Symbols are words of the text form: letters, digits and '_', not starting with a digit.
+// Words of the text form have letters, digits and '_', and do not start with a digit.
 std::string ImportState::word_of(const std::string& name) {
   std::string word;
   for (char c : name) word += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';

@@ -30,7 +30,8 @@ GraphBuilder NodeContext::builder() const {
 
 void NodeContext::fail(std::string message) {
   if (!failed_ && by_shapes_) ++state_->errors_by_shapes;
-  // Conditions may exclude each other, so that no run takes that branch together with this one.
+  // The node is imported into a branch of an earlier If whose branches give values of different types. No run
+  // need take both that branch and this node, so that the model may be right.
   if (state_->apart > 0)
     return fail_unsupported(std::move(message) + ", where an If before it gives values of another type");
   if (!failed_) state_->diagnostics.add(model_error(label() + ": " + std::move(message)));
@@ -185,7 +186,7 @@ std::optional<std::vector<int>> NodeContext::axes(const Ints& axes, int rank) {
 }
 
 LiteralRef NodeContext::constant(Value value) const {
-  constexpr size_t kMaxBytes = size_t{1} << 20; // size of a constant that a broadcast makes
+  constexpr size_t kMaxBytes = size_t{1} << 20; // bytes of a constant that a broadcast makes
   if (value && value.def->is(Opcode::BroadcastInDim) && value.type().is_static()) {
     LiteralRef repeated = constant(value.def->operand(0));
     auto made = repeated ? evaluate_instruction(*value.def, {repeated}, kMaxBytes) : std::nullopt;
@@ -241,7 +242,7 @@ std::optional<std::vector<Dim>> NodeContext::known_dims(int index) {
   if (failed_) return std::nullopt;
   auto values = known_ints(input(index));
   if (!values) {
-    (void)required_constant_ints(index);
+    (void)required_constant_ints(index); // for its diagnostic
     if (!failed_) fail(input_label(index) + " has too many elements for a shape");
     return std::nullopt;
   }

@@ -1,4 +1,5 @@
-// Rates are those of common cores; TargetInfo holds the ones that differ much between cores.
+// Adds up the cycles of ops by their throughput, as if all overlapped. Rates are those of common cores;
+// TargetInfo holds the ones that differ much between cores.
 #include "compiler/kernel/passes/cycle_count.h"
 
 #include "compiler/target/mac.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr double kDivision = 5, kScalarDivision = 20; // cycles for a vector of floats, and for an integer
 constexpr double kWhileTrips = 8;                     // a guess: the real number is unknown
-constexpr double kRuntimeCall = 1000;
+constexpr double kRuntimeCall = 1000;                 // cycles; a guess, too
+constexpr double kIntegersPerCycle = 2;               // vectors of integers, comparisons and casts
 
 class CycleCount {
 public:
@@ -29,9 +31,10 @@ private:
     case OpGroup::Float: return vectors(op) * float_cycles(op.kind);
     case OpGroup::Integer: return integer_cycles(op);
     case OpGroup::Compare:
-    case OpGroup::Cast: return vectors(op) / 2;
+    case OpGroup::Cast: return vectors(op) / kIntegersPerCycle;
     case OpGroup::Vector: return vector_cycles(op);
-    case OpGroup::Tile: return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows;
+    case OpGroup::Tile: // a row in a cycle
+      return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows;
     case OpGroup::Memory: return memory_cycles(op);
     case OpGroup::Control: return control_cycles(op);
     }
@@ -62,7 +65,7 @@ private:
     case OpKind::UDiv:
     case OpKind::SRem:
     case OpKind::URem: return kScalarDivision * kernel_.type_of(op.results[0]).lanes;
-    default: return vectors(op) / 2;
+    default: return vectors(op) / kIntegersPerCycle;
     }
   }
 
@@ -72,7 +75,7 @@ private:
     case OpKind::ReduceFMul:
     case OpKind::ReduceFMax:
     case OpKind::ReduceFMin:
-    case OpKind::ReduceIAdd: { // adds halves to halves
+    case OpKind::ReduceIAdd: { // adds halves to halves: a shuffle and an addition each
       double cycles = 0;
       for (int lanes = kernel_.type_of(op.operands[0]).lanes; lanes > 1; lanes /= 2) cycles += 2;
       return cycles;
@@ -97,7 +100,7 @@ private:
     case OpKind::Scatter: return kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]).lanes;
     case OpKind::Store: return vectors(op);
     case OpKind::TileLoad:
-    case OpKind::TileStore: // one row, which is a line, at a time
+    case OpKind::TileStore: // a row is a cache line
       return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows / target_.loads_per_cycle;
     default: return vectors(op) / target_.loads_per_cycle;
     }
@@ -113,6 +116,7 @@ private:
     }
   }
 
+  // The iterations of a loop whose bounds, if they vary, are in the middle of their ranges.
   static double trips(const Op& loop) {
     auto middle = [](const IntExpr& bound) {
       return (static_cast<double>(bound.lower_bound()) + static_cast<double>(bound.upper_bound())) / 2;

@@ -1,4 +1,4 @@
-// Packing into lanes.
+// Packs an operand of attention, with one branch for whole vectors and one for the last.
 #include "compiler/lower/attention/lane_operand.h"
 
 #include "compiler/lower/movement/transpose_lanes.h"
@@ -82,6 +82,7 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
     kernel::Register full =
         b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(vectors - 1));
     b.if_then_else(
+        // The verifier knows no branches: min() tells it that whole vectors stay inside.
         full, [&] { return copy(min(vector, vectors - 2) * lanes, lanes); },
         [&] { return copy((vectors - 1) * lanes, rest.value()); });
   } else {

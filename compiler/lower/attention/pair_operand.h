@@ -5,9 +5,10 @@
 
 namespace firn::lower {
 
-// Emits a kernel body that packs an operand, whose part is [vector of columns][pair of steps][lane][2] of
-// bf16, from `place` of buffer `source` on into buffer `out`. `k_extent`: the steps that exist; the others,
-// and columns beyond the last, are zero. Steps or columns lie side by side, and their numbers do not vary.
+// Emits a kernel body that packs an operand of f32, from `place` of buffer `source` on, into buffer `out`,
+// where a part is [vector of columns][pair of steps][lane][2] of bf16. `k_extent`: the steps that exist; the
+// others, and columns beyond the last, are zero. Steps or columns lie side by side, and their numbers do not
+// vary.
 void emit_pack_pairs(kernel::Builder& builder, const LaneOperand& operand, int64_t k_extent, int source,
                      const IntExpr& place, int out);
 

@@ -1,4 +1,4 @@
-// The code between an attention's dots.
+// Emits the code between an attention's dots, element by element of the softmax's operand.
 #include "compiler/lower/attention/score_code.h"
 
 #include "compiler/graph/fusion.h"
@@ -20,6 +20,7 @@ ScoreCode::ScoreCode(KernelMaker& maker, const Instruction& fusion, const Attent
     : b_(maker.builder()), a_(attention), lanes_(lanes), scale_(find_scale()),
       leaves_(maker, fusion, [this](const Instruction& user) { return !computes_scores(user); }) {}
 
+// Whether the instruction stands between the first dot and softmax, on the way of the scores or beside it.
 bool ScoreCode::computes_scores(const Instruction& instruction) const {
   return std::find(a_.path.begin(), a_.path.end(), &instruction) != a_.path.end() ||
          is_mask_code(instruction);
@@ -40,7 +41,7 @@ double ScoreCode::find_scale() const {
     if (!factor.is(Opcode::BroadcastInDim) || !factor.operand(0).def->is(Opcode::Constant)) continue;
     const Literal& literal = *factor.operand(0).def->literal();
     double scale = literal.is_splat() ? literal.get_double(0) : 0;
-    if (scale > 0x1p-60 && scale < 0x1p60) return scale;
+    if (scale > 0x1p-60 && scale < 0x1p60) return scale; // far from what overflows or vanishes in f32
   }
   return 1;
 }

@@ -33,7 +33,7 @@ void FusedSpatialSum::store(Builder& b, const IntExpr& feature_map, const IntExp
   b.store(total, buffer_, ((feature_map * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
 }
 
-// The sum of all tiles of a vector.
+// The sum of all tiles of a vector of channels, whose first partial sum is element `first` of `buffer`.
 kernel::Register FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExpr& first) const {
   kernel::MachineType type{Scalar::F32, lanes_};
   auto load = [&](const IntExpr& tile) { return b.load(type, buffer, first + tile * lanes_, 4 * lanes_); };
@@ -90,12 +90,12 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
 
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion) {
   plan::FusedSum sum = *plan::find_fused_sum(fusion);
-  FusedSpatialSum accumulators(sum.producer->type(), sum.producer->num_uses(0) > 1,
-                               context.target().lanes(32));
-  context.set_spatial_sum(*sum.producer, &accumulators);
+  FusedSpatialSum spatial_sum(sum.producer->type(), sum.producer->num_uses(0) > 1,
+                              context.target().lanes(32));
+  context.set_spatial_sum(*sum.producer, &spatial_sum);
   Result lowered = context.lower_instruction(*sum.producer);
   context.set_spatial_sum(*sum.producer, nullptr);
-  if (lowered) accumulators.emit_totals(context, *sum.reduction, result_of(*sum.producer));
+  if (lowered) spatial_sum.emit_totals(context, *sum.reduction, result_of(*sum.producer));
   return lowered;
 }
 

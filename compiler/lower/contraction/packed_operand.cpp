@@ -138,7 +138,7 @@ private:
   Packing& packing_;
 };
 
-// A box whose last dim fits registers.
+// The loops of a box whose last dim fits a register: over items and the other dims, down to registers.
 class PackLoops {
 public:
   using Body = std::function<void(const PackedRegister&)>;
@@ -191,29 +191,30 @@ private:
 
   void emit_register(const std::vector<IntExpr>& at) {
     PackedRegister lanes{box_.source, box_.packed, {}, end_ < box_.dims.size() ? box_.dims[end_].packed : 0};
-    std::vector<int64_t> accumulators;
-    for (const PackedBox::Bound& bound : box_.bounds) accumulators.push_back(bound.first);
+    std::vector<int64_t> reached; // by bound: its sum at these steps
+    for (const PackedBox::Bound& bound : box_.bounds) reached.push_back(bound.first);
     for (size_t i = 0; i < at.size(); ++i) {
       lanes.source = lanes.source + at[i] * box_.dims[i].source;
       lanes.packed = lanes.packed + at[i] * box_.dims[i].packed;
-      for (size_t b = 0; b < accumulators.size(); ++b)
-        if (box_.bounds[b].strides[i] > 0) accumulators[b] += at[i].value() * box_.bounds[b].strides[i];
+      for (size_t b = 0; b < reached.size(); ++b)
+        if (box_.bounds[b].strides[i] > 0) reached[b] += at[i].value() * box_.bounds[b].strides[i];
     }
-    add_lanes(first_lane_dim_, 0, accumulators, lanes.offsets);
+    add_lanes(first_lane_dim_, 0, reached, lanes.offsets);
     body_(lanes);
   }
 
-  void add_lanes(size_t dim, int64_t offset, const std::vector<int64_t>& accumulators,
+  // Appends the offsets of all lanes of the dims from `dim` on.
+  void add_lanes(size_t dim, int64_t offset, const std::vector<int64_t>& reached,
                  std::vector<int64_t>& offsets) const {
     if (dim == end_) {
       bool exists = true;
-      for (size_t b = 0; b < accumulators.size(); ++b) exists &= accumulators[b] < box_.bounds[b].end;
+      for (size_t b = 0; b < reached.size(); ++b) exists &= reached[b] < box_.bounds[b].end;
       return offsets.push_back(exists ? offset : -1);
     }
-    std::vector<int64_t> inner = accumulators;
+    std::vector<int64_t> inner = reached;
     for (int64_t i = 0; i < box_.dims[dim].extent; ++i) {
       add_lanes(dim + 1, offset + i * box_.dims[dim].source, inner, offsets);
-      for (size_t b = 0; b < accumulators.size(); ++b) inner[b] += box_.bounds[b].strides[dim];
+      for (size_t b = 0; b < reached.size(); ++b) inner[b] += box_.bounds[b].strides[dim];
     }
   }
 
@@ -248,6 +249,7 @@ std::vector<PackedBox> cut_into_lanes(const PackedBox& box, bool transforms, int
   return {whole, end};
 }
 
+// The parallel items of a box; `selected`: the extent of its first dim in a run.
 IntExpr items_of(const PackedBox& box, const std::optional<IntExpr>& selected) {
   IntExpr items = selected ? *selected : IntExpr(1);
   for (int i = selected ? 1 : 0; i < box.item_dims; ++i)

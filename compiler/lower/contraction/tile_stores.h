@@ -43,7 +43,7 @@ private:
   kernel::Builder& b_;
   const ContractionSpec& spec_;
   plan::ColumnGroups groups_;
-  int64_t unroll_;
+  int64_t unroll_; // rows that the epilogue's loop takes at a time
 };
 
 // Elements of the sums of the largest tile: the last panel's group may be wider than the others.

@@ -29,13 +29,14 @@ RowGroup::RowGroup(Builder& b, const WindowTiles& tiles, const WindowTiles::Posi
       map_rows_.push_back({at});
       continue;
     }
-    // Below 0 it is beyond any extent.
+    // Compared as unsigned numbers, rows below 0 are beyond any extent.
     Register inside = b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at), b.index(extent));
     map_rows_.push_back({min(max(at, 0), extent - 1), b.splat(inside, tiles.lanes())});
   }
 }
 
-// One vector first, and then one shuffle: many CPUs permute the bytes of a register by an instruction.
+// Joins the lines to one vector before it shuffles them: many CPUs permute the bytes of a register by one
+// instruction.
 Register RowGroup::bytes_of(Builder& b, int64_t column, const Load& load) const {
   int lanes = tiles_.lanes();
   Register zeros = b.constant_int({kernel::Scalar::I8, lanes}, 0);

@@ -1,5 +1,7 @@
 // The kernel of a Winograd convolution: for every batch of tiles the transforms of its inputs, then for every
-// group of filters the products of all points and the transforms back into the result.
+// group of filters the products of all points and the transforms back into the result. U are the transformed
+// filters and V the transformed inputs, as in "Fast Algorithms for Convolutional Neural Networks" (Lavin,
+// Gray).
 #include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/winograd_tiles.h"
 #include "compiler/lower/convolution/winograd_transform.h"
@@ -13,7 +15,7 @@ using kernel::Builder;
 using kernel::Register;
 using kernel::Scalar;
 
-constexpr int64_t kLineElements = kCacheLineBytes / 4;
+constexpr int64_t kLineElements = kCacheLineBytes / 4; // f32 elements of a cache line
 
 class WinogradEmitter : private WinogradTiles {
 public:
@@ -67,7 +69,8 @@ private:
             [&](const IntExpr& tile) { transform.transform(position(run.first + tile), block, tile); });
   }
 
-  // The batches of a column group follow each other, so that its filters stay near.
+  // Emits the products and the transforms of outputs alone; emit_inputs() has filled V in another kernel. The
+  // batches of a column group follow each other, so that its filters stay near.
   void emit_separate_products() {
     plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
     IntExpr p = b_.set_parallel(groups.count() * plan_.batches);
@@ -223,7 +226,7 @@ private:
     spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
       return b.load(factor_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
     };
-    // The filters of the next point lie right behind.
+    // Prefetches the filters of the next point, which lie right behind those of this one.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
     spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
       plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);

@@ -14,6 +14,7 @@ namespace {
 using kernel::Register;
 using kernel::Scalar;
 
+// The FIRN_DTYPE_ number of a dtype that has_custom_dtype() admits.
 int64_t number_of(DType dtype) {
   switch (dtype) {
   case DType::F32: return FIRN_DTYPE_F32;
@@ -35,7 +36,8 @@ int64_t number_of(DType dtype) {
   }
 }
 
-// The words that describe the tensors of a call.
+// The words that describe the tensors of a call, as include/firn/custom_op.h lays them out: counts, then
+// FIRN_CUSTOM_WORDS of each tensor, then names.
 class Description {
 public:
   Description(size_t inputs, size_t outputs, size_t attributes) {
@@ -116,6 +118,7 @@ void emit_custom(LoweringContext& context, const Instruction& custom) {
   b.if_then_else(
       failed,
       [&] {
+        // The low 8 bits of what the function returned become the detail of the status.
         Register detail = b.emit(kernel::OpKind::And, {returned, number(255)}, {Scalar::I32, 1});
         detail = b.emit(kernel::OpKind::Shl, {detail, number(8)}, {Scalar::I32, 1});
         Register code = b.emit(kernel::OpKind::Or, {detail, number(FIRN_STATUS_CUSTOM_OP)}, {Scalar::I32, 1});

@@ -1,4 +1,4 @@
-// Recognizes these expressions and emits their code.
+// Recognises expressions of several elementwise ops, and emits their code.
 #include "compiler/lower/element/element_forms.h"
 
 #include "compiler/graph/scalar_ops.h"
@@ -92,7 +92,7 @@ std::optional<RequantisedForm> requantised_form(const Instruction& convert,
     zero_point = *subtracted;
     integer = integer.def->operand(0);
   }
-  // The conversion from there to i32 loses nothing.
+  // A conversion of 8 or 16 bits to i32 loses nothing; wider integers are refused below.
   if (integer.dtype() == DType::I32 && is_here(Opcode::Convert) &&
       is_integer(integer.def->operand(0).dtype()))
     integer = integer.def->operand(0);

@@ -20,6 +20,7 @@ public:
     kernel::Scalar scalar = b_.type(v).scalar;
     return scalar == kernel::Scalar::I1 ? 1 : 8 * kernel::scalar_bytes(scalar);
   }
+  // Whether v is a constant with one number for all lanes, which is put into `number`.
   bool is_known(V v, double& number) const { return b_.constant_value(v, number); }
 
   V add(V a, V b) { return b_.binary(K::FAdd, a, b); }
@@ -76,6 +77,7 @@ public:
   }
   V bits_of(V v) { return b_.cast(K::Bitcast, v, int_scalar(bits(v))); }
   V float_of(V v) { return b_.cast(K::Bitcast, v, float_scalar(bits(v))); }
+  // v, of f32, rounded to a value of f16 or bf16.
   V round_narrow(V v, DType dtype) {
     double known;
     if (is_known(v, known) && (known == 0 || known == 1)) return v;

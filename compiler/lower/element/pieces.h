@@ -1,4 +1,4 @@
-// Code in pieces that the compiler keeps apart. In straight code it interleaves what is independent and keeps
+// Code in pieces that LLVM keeps apart. In straight code it would interleave what is independent and keep
 // what one piece loads for the next, more than there are registers.
 #pragma once
 

@@ -29,7 +29,7 @@ public:
       ElementUses uses;
       uses.offsets = {index[0]};
       if (from_.is_static()) uses.split_points.push_back({index[0], elements_.value() / per_byte_, false});
-      uses.operations = per_byte_ * 8;
+      uses.operations = per_byte_ * 8; // kernel ops, about 8 for an element
       return uses;
     };
     loops.body = [&](const Index& index, const Lanes& lanes) {

@@ -24,9 +24,9 @@ struct MatrixTarget {
   IntExpr place; // a multiple of the lanes
 };
 
-// Sets target[step][lane] = source(column lane, step) for the first `columns` lanes and all `steps`, and zero
-// in other lanes. Vectors are loaded along the dim that lies together in memory; if steps do, squares of
-// lanes x lanes are transposed in registers.
+// Sets target[step][lane] = source(column lane, step) for the first `columns` lanes and the steps below
+// `source_rows`, and zero in other lanes. Vectors are loaded along the dim that lies together in memory; if
+// steps do, squares of lanes x lanes are transposed in registers.
 void copy_columns(kernel::Builder& builder, const MatrixSource& source, const MatrixTarget& target,
                   int64_t columns, const IntExpr& source_rows, int lanes);
 

@@ -16,7 +16,7 @@ public:
   RowsKernel(const Instruction& composite, const plan::RowsPlan& plan)
       : composite_(composite), plan_(plan), type_(composite.type()), form_(*plan::find_rows(composite)) {}
 
-  // Call it before any scratch of that kernel.
+  // Makes the kernel's parameters. Call it before any scratch of that kernel.
   void bind(KernelMaker& maker) {
     maker_ = &maker;
     leaves_.emplace(maker, composite_);
@@ -49,13 +49,13 @@ public:
     loops.uses = [&](const Index& index) {
       ElementUses uses;
       uses.reduces = true;
-      uses.operations = 100;
+      uses.operations = 100; // kernel ops of a row: too many to be unrolled
       uses.offsets = {type_.offset_of(index)};
       return uses;
     };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_row(index, lanes); };
     emit_element_loops(maker, loops);
-    maker.set_flops(type_.at_bound().num_elements() * 8);
+    maker.set_flops(type_.at_bound().num_elements() * 8); // a guess for every element of a row
     maker.finish();
   }
 
@@ -70,8 +70,8 @@ private:
     for (size_t d = 0; d < row.size(); ++d)
       if (!std::binary_search(form_.dims.begin(), form_.dims.end(), static_cast<int64_t>(d)))
         kept.push_back(row[d]);
-    std::vector<std::pair<Value, Leaf>> known;
-    kernel::Register inverse; // inverse of the sum of fast exponentials
+    std::vector<std::pair<Value, Leaf>> known; // values that have been computed for this row
+    kernel::Register inverse;                  // inverse of the sum of fast exponentials
     for (Value reduction : form_.reductions) {
       Value operand = reduction.def->operand(0);
       // The terms of softmax's sum are stored where the result will be.
@@ -115,7 +115,7 @@ private:
   // Results below the least normal number are 0: they vanish beside a term of 1.
   kernel::Register short_exponential(kernel::Register x) {
     KernelScalars scalars(maker_->builder());
-    kernel::Register min = scalars.constant(x, -87);
+    kernel::Register min = scalars.constant(x, -87); // exp(-87) = 1.6e-38, and the least normal is 1.2e-38
     kernel::Register power = scalar_ops::math::exp_short(scalars, scalars.max_fast(min, x));
     return scalars.select(scalars.fcmp(Cmp::Lt, x, min), scalars.constant(x, 0), power);
   }

@@ -1,4 +1,5 @@
-// A rolled loop over the panel, one broadcast per row and phase.
+// A rolled loop over the panel. An iteration takes GateGemm::splits steps of the reduction, the phases, which
+// have partial sums of their own; each broadcasts one element of every row.
 #include "compiler/lower/recurrent/gate_gemm.h"
 
 namespace firn::lower {

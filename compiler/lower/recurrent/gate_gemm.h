@@ -6,6 +6,7 @@
 
 namespace firn::lower {
 
+// One product. Sources are f32; panels are f32 or i8.
 struct GateGemm {
   const plan::GatePanels& panels;
   int buffer;    // buffer of the packed panels
@@ -19,7 +20,7 @@ struct GateGemm {
   int64_t splits;            // partial sums of each sum; at most the extent of the reduction
 };
 
-// Adds the product to `sums`, which are [gate of the panel][row][vector].
+// Adds the product to the accumulators, which are [gate of the panel][row][vector].
 std::vector<kernel::Register> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
                                             std::vector<kernel::Register> accumulators);
 

@@ -9,7 +9,7 @@
 namespace firn::lower {
 
 // Buffers of the kernel; -1: there is none. `state` holds old and new h, in turn, or is y_h if there is one
-// step.
+// step. `z` and `reset` hand the update gate and r * h from a gru's first sweep to its second.
 struct RecurrentBuffers {
   int x = -1, bias = -1, h0 = -1, c0 = -1, peepholes = -1, b_r = -1, lens = -1;
   int input_scales = -1, recurrent_scales = -1;

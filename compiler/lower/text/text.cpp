@@ -16,7 +16,8 @@ using kernel::Register;
 using kernel::Scalar;
 using Strings = std::vector<std::string>;
 
-// A call with buffers, then numbers.
+// The kernel of one call of the runtime, whose arguments are buffers and then numbers, in the order of the
+// function's declaration (include/firn/text.h).
 class RuntimeCall {
 public:
   RuntimeCall(LoweringContext& context, const Instruction& instruction, const char* stem)
@@ -39,7 +40,7 @@ public:
                                         /*written=*/false, name));
   }
   void status() { write(maker_.context().status_place(), Scalar::I32, 1, "status"); }
-  // The room for texts that are made.
+  // The room for texts that are made, behind 8 bytes that count those in use (firn_rt2_text_room).
   void room() {
     LoweringContext& context = maker_.context();
     write(context.string_arena(), Scalar::I8, 8 + context.options().goals.text_bytes, "room");
@@ -63,6 +64,7 @@ private:
 };
 
 void emit_compare(LoweringContext& context, const Instruction& compare) {
+  // Bits of the results that are wanted: 1 less, 2 equal, 4 greater.
   static constexpr std::pair<std::string_view, int64_t> kWanted[] = {{"lt", 1}, {"eq", 2}, {"le", 3},
                                                                      {"gt", 4}, {"ne", 5}, {"ge", 6}};
   const std::string& direction = compare.attributes().word("direction");
@@ -108,7 +110,7 @@ void emit_find(LoweringContext& context, const Instruction& find) {
   std::vector<int64_t> order = sorted_positions(keys);
   Strings sorted;
   for (int64_t at : order) sorted.push_back(keys[static_cast<size_t>(at)]);
-  if (order.empty()) order.push_back(-1);
+  if (order.empty()) order.push_back(-1); // constants have at least one element
   TextTable table = text_table(sorted);
   RuntimeCall call(context, find, "text_find");
   call.read(find.operand(0));

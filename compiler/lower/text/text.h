@@ -6,6 +6,7 @@
 namespace firn::lower {
 
 // The strings of a constant in the object: all their bytes, and for each string its offset and size there.
+// Without strings there is one place, of no bytes.
 struct TextTable {
   LiteralRef places; // u32[n,2]
   LiteralRef bytes;  // u8, at least one

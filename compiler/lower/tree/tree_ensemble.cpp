@@ -68,6 +68,7 @@ private:
       b_->loop(whole, trees_.trees(), 1, [&](const IntExpr& tree) { body(tree, 1); });
   }
 
+  // Walks `rows` rows down `trees` trees side by side; walk r * trees + t is that of row r and tree t.
   void emit_tile(const IntExpr& row, int64_t rows, const IntExpr& tree, int64_t trees) {
     std::vector<Register> roots, walks;
     for (int64_t t = 0; t < trees; ++t)
@@ -81,6 +82,7 @@ private:
     }
   }
 
+  // The entry that a walk has reached, as an index.
   IntExpr entry(Register walk) {
     return b_->symbolic(b_->cast(OpKind::IndexCast, walk, Scalar::Index), 0, trees_.entries() - 1);
   }
@@ -96,7 +98,8 @@ private:
 
   // Takes as many steps as the longest walk has. Long walks end early once a step moves none of them.
   Registers walk(const IntExpr& row, int64_t trees, Registers walks) {
-    constexpr int64_t kSteps = 4, kShort = 8;
+    constexpr int64_t kShort = 8; // steps that are taken without a look whether any walk still moves
+    constexpr int64_t kSteps = 4; // steps between two such looks
     if (trees_.depth <= kShort)
       return b_->loop_carried(0, trees_.depth, 1, std::move(walks), [&](const IntExpr&, const Registers& at) {
         return next_entries(row, trees, at);
@@ -125,6 +128,7 @@ private:
     return done;
   }
 
+  // The entry behind `walk`: child - 1 if the row's feature is within the threshold, else child.
   Register step(const IntExpr& row, Register walk) {
     IntExpr at = entry(walk);
     Register link = b_->load({link_, 1}, links_, at);

@@ -44,7 +44,7 @@ bool is_blocked_image(const Type& type) {
 
 using Role = plan::ChainRole;
 
-// The role that the instruction can have in a chain.
+// The role that the instruction, a convolution or a fusion of one with its epilogue, can have in a chain.
 plan::ChainRole role_of(const Instruction& instruction) {
   const Instruction* convolution = convolution_of(instruction);
   if (!convolution || convolution->type().dims != instruction.type().dims) return Role::None;
@@ -54,6 +54,7 @@ plan::ChainRole role_of(const Instruction& instruction) {
   return plan::chain_role(*convolution);
 }
 
+// Members that may be joined; `strips.gain` is 0 if that does not pay.
 struct Chain {
   Instruction *expand = nullptr, *depthwise = nullptr, *project = nullptr;
   plan::ChainStrips strips;
@@ -105,7 +106,7 @@ private:
     return best;
   }
 
-  // Whether `user` is the only one that reads the value, as its convolution's input and nothing else.
+  // Whether `user` alone reads the producer's result, as its convolution's input and nothing else.
   static bool feeds_only(Instruction& producer, const Instruction& user) {
     return producer.users().size() == 1 && producer.num_uses(0) == 1 &&
            sole_operand(user, 0) == producer.result();

@@ -1,4 +1,4 @@
-// Walks from a fusion's result to its producers, places by places.
+// Carries the places at which the result is computed to its operands, member by member from the last.
 #include "compiler/passes/fusion/fusion_places.h"
 
 #include "compiler/passes/match.h"
@@ -8,6 +8,7 @@
 namespace firn {
 namespace {
 
+// The place of the element at which a step of a walk over `type` is.
 MemberPlace whole(const Instruction& walked, const Type& type) {
   MemberPlace place{&walked, max_elements(type), {}};
   for (int d = 0; d < type.rank(); ++d) {

@@ -55,7 +55,7 @@ public:
   bool run() {
     decide();
     if (blocked_.empty() || !options_.take_rewrite()) return false;
-    // The other form of upsampling can be computed in blocks too.
+    // Upsampling as one broadcast and one reshape (merge_upsampling.h) can be computed in blocks too.
     if (merge_upsampling(region_, [this](Value source) { return is_blocked(source); })) decide();
     if (move_reshapes_past_transposes(region_,
                                       [this](const Instruction& i) { return blocked_.count(&i) > 0; }))
@@ -130,7 +130,7 @@ private:
     }
   }
 
-  // Batch and channels stay the leading dims, the others are repeated or divided anew (upsampling).
+  // Whether batch and channels stay the leading dims, as in upsampling, which repeats and divides the others.
   bool keeps_channels(const Instruction& instruction) const {
     const Type &from = instruction.operand(0).type(), &to = instruction.type();
     if (from.rank() < 3 || to.rank() < 4 || from.dim(0) != to.dim(0) || from.dim(1) != to.dim(1))
@@ -142,7 +142,7 @@ private:
 
   bool can_concatenate(const Instruction& concatenate) const {
     if (concatenate.attributes().integer("dim") != 1) return true;
-    // Varying channels may add up to a static number: those of an image, and those that pad it to a multiple.
+    // Channels of operands may vary although those of the result do not: an image's, and those that pad it.
     for (int i = 0; i < concatenate.num_operands(); ++i) {
       const Dim& channels = concatenate.operand(i).type().dims[1];
       bool is_last = i + 1 == concatenate.num_operands();
@@ -160,6 +160,7 @@ private:
            operand.def->is(Opcode::Iota);
   }
 
+  // Whether as many elements of its operands lie in blocks as would have to be converted.
   bool is_worth_following(const Instruction& instruction) const {
     int64_t blocked = 0, plain = 0;
     for (Value operand : tensor_operands(instruction)) {

@@ -1,4 +1,4 @@
-// Reshapes past transposes, towards where images are tokens.
+// Moves reshapes past transposes, to the side where images are rows of tokens.
 #include "compiler/passes/layout/transposed_images.h"
 
 #include "compiler/graph/builder.h"

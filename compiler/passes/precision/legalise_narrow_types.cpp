@@ -58,7 +58,8 @@ bool only_moves(const Instruction& instruction) {
          instruction.attributes().word("reduction", "none") == "none";
 }
 
-// Ops that the pass does not change: those with sequences, or with regions of their own types, and fusions.
+// Whether the pass leaves the op as it is and gives it packed operands: ops on sequences, random ops, calls
+// and custom ops, and those whose regions have types of their own, fusions among them.
 bool is_left_alone(const Instruction& instruction) {
   OpClass op_class = op_info(instruction.opcode()).op_class;
   return op_class == OpClass::Container || op_class == OpClass::Random ||

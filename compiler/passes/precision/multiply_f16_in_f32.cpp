@@ -46,8 +46,8 @@ public:
   }
 
 private:
-  // The constant operand of a product of f16; -1 for other instructions. The result is f32 if more is added
-  // before it is rounded.
+  // The number of the constant operand of a product of f16; -1 for other instructions. Its result may be f32,
+  // if more is added before it is rounded.
   static int weights_of(const Instruction& contraction) {
     if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor()) return -1;
     if (!is_half(contraction.type()) && contraction.type().dtype != DType::F32) return -1;
@@ -76,6 +76,7 @@ private:
     replace_instruction(contraction, builder.convert(product, contraction.type().dtype));
   }
 
+  // The value as f32, converted once for all its readers.
   Value widen(Value value) {
     auto [known, is_new] = wide_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;

@@ -27,7 +27,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kShortSum = 16;
+constexpr int64_t kShortSum = 16; // products in a sum of a dot, below which it stays in f32
 
 class Narrowing {
 public:
@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  // The constant operand of a product that may gain; -1 for other instructions.
+  // The number of the constant operand of a product that may gain; -1 for other instructions.
   static int weights_of(const Instruction& contraction) {
     if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor() ||
         contraction.type().dtype != DType::F32)

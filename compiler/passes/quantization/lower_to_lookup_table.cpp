@@ -22,7 +22,7 @@
 namespace firn {
 namespace {
 
-constexpr size_t kMaxMembers = 64;
+constexpr size_t kMaxMembers = 64;                // ops of a function; bounds the depth of recursion
 constexpr int64_t kMinElements = 4 * kByteValues; // fewer elements are not worth a table
 
 // The elementwise ops that compute one value of bytes from another.

@@ -34,6 +34,7 @@ bool equal_literals(const Literal& a, const Literal& b) {
 bool equal_regions(const Region& a, const Region& b,
                    std::unordered_map<const Instruction*, const Instruction*>& same);
 
+// `same`: what instructions of a's regions are in b's.
 bool equal_operand(Value a, Value b, const std::unordered_map<const Instruction*, const Instruction*>& same) {
   auto found = same.find(a.def);
   return a.index == b.index && (found == same.end() ? a.def : found->second) == b.def;
@@ -103,7 +104,8 @@ public:
   }
 
 private:
-  // The lookup alone needs an order; the instruction keeps its own unless it merges.
+  // Puts the operands of the lookup into operands_, in one order for commutative ops. The instruction keeps
+  // its own.
   void sort_operands(const Instruction& instruction) {
     operands_ = instruction.operands();
     if (has_trait(instruction.opcode(), Commutative))

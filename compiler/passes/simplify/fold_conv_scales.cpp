@@ -35,11 +35,13 @@ struct WeightDim {
   int64_t dim;
 };
 
+// The number of the contraction's constant operand; -1 if it has none that scales can be folded into.
 int constant_operand(const Instruction& contraction) {
   if (is_constant_expression(contraction.operand(1))) return 1;
   return contraction.is(Opcode::Dot) && is_constant_expression(contraction.operand(0)) ? 0 : -1;
 }
 
+// The dims of a dot's operand that are neither batch nor contracted.
 std::vector<int64_t> free_dims(const Instruction& dot, int operand) {
   const std::vector<int64_t>& batch = dot.attributes().ints(operand ? "rhs_batch" : "lhs_batch");
   const std::vector<int64_t>& contract = dot.attributes().ints(operand ? "rhs_contract" : "lhs_contract");
@@ -62,6 +64,7 @@ std::optional<WeightDim> weight_of_result(const Instruction& contraction, int64_
   return WeightDim{operand, free[static_cast<size_t>(dim - first)]};
 }
 
+// Whether it is a contraction that scales can be folded into: floats of one dtype, read once.
 bool is_contraction(Value value) {
   return firn::is_contraction(value.def->opcode()) && is_float(value.dtype()) && value.type().is_static() &&
          has_one_use(value) && constant_operand(*value.def) >= 0 &&
@@ -87,7 +90,7 @@ struct Folding {
   Instruction& instruction;
   GraphBuilder builder;
 
-  // Splits `instruction` into a chain (operand `x`) and the constant combined with it.
+  // `instruction` as an operand `x`, which may be a chain, and the constant combined with it.
   struct Match {
     Value x;
     Value constant; // the operand itself, with x's dims
@@ -103,7 +106,7 @@ struct Folding {
     return std::nullopt;
   }
 
-  // conv, or conv + constants.
+  // Whether the value is a contraction, or one plus constants.
   static bool is_chain(Value value) {
     if (is_contraction(value)) return true;
     return value.def->is(Opcode::Add) && has_one_use(value) &&
@@ -140,7 +143,7 @@ struct Folding {
     return subtract ? builder.op(Opcode::Add, {found->x, builder.op(Opcode::Negate, {constant})}) : Value{};
   }
 
-  // conv(x * s, w) and dot(x * s, w)
+  // conv(x * s, w) and dot(x * s, w) with s in the weights; nothing if that is not their form.
   Value fold_input_scale() {
     int weights = constant_operand(instruction);
     if (weights < 0 || instruction.type().dtype == DType::F16)
@@ -164,6 +167,7 @@ struct Folding {
     return {};
   }
 
+  // The weights' dim that input dim `dim` runs along.
   std::optional<int64_t> weight_of_input(int64_t dim, int weights) const {
     const Attributes& attributes = instruction.attributes();
     if (instruction.is(Opcode::Convolution)) {

@@ -40,6 +40,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+// The rewrite of one convolution.
 class Split {
 public:
   Split(Instruction& convolution, const ConvolutionPhases& phases)
@@ -150,7 +151,8 @@ private:
     return b_.slice(parts[0], starts, limits, strides);
   }
 
-  // Phase r of a dim has the taps phases - 1 - r, 2 * phases - 1 - r, ...
+  // The filters of all phases, [channels * phases, inputs, taps...]. Phase r of a dim has the taps phases - 1
+  // - r, 2 * phases - 1 - r, ...
   Value filters() {
     Value w = convolution_.operand(1);
     int rank = w.rank(), spatial = rank - 2;

@@ -1,4 +1,4 @@
-// See known_ratios.h.
+// Walks from a float back to the integers and constants that it is made of.
 #include "compiler/frontend/onnx/dims/known_ratios.h"
 
 #include "compiler/graph/symbolic_elements.h"
@@ -25,13 +25,15 @@ bool is_exact(const Ratio& ratio) {
   return is_power_of_two(ratio.denominator);
 }
 
-// Whether products of two such expressions, times two denominators, stay far below 2^62.
+// Whether products of two such expressions, or of one and a denominator, stay far below 2^62, where IntExpr
+// ends.
 bool has_small_numbers(const IntExpr& value) {
   bool small = std::abs(value.constant_part()) <= kExact;
   for (const IntExpr::Term& term : value.terms()) small &= std::abs(term.coefficient) <= kExact;
   return small;
 }
 
+// The ratio, unless f32 may not hold its numerator or its denominator, or later products may overflow.
 std::optional<Ratio> checked(const IntExpr& numerator, int64_t denominator) {
   bool small = denominator <= kExact && is_safe_dim(numerator) && has_small_numbers(numerator) &&
                numerator.upper_bound() <= kExact && numerator.lower_bound() >= -kExact;
@@ -73,7 +75,8 @@ std::optional<Ratio> sum(const Ratio& lhs, const Ratio& rhs, int64_t sign) {
 
 // The larger or smaller ratio: rounding does not change which one it is.
 std::optional<Ratio> extreme(const Ratio& lhs, const Ratio& rhs, bool larger) {
-  int64_t denominator = std::lcm(lhs.denominator, rhs.denominator); // below 2^48
+  int64_t denominator =
+      std::lcm(lhs.denominator, rhs.denominator); // below 2^48; checked() refuses large ones
   IntExpr left = lhs.numerator * (denominator / lhs.denominator),
           right = rhs.numerator * (denominator / rhs.denominator);
   return checked(larger ? decided_max(left, right) : decided_min(left, right), denominator);

@@ -1,4 +1,4 @@
-// See run_values.h.
+// Code that computes extents as it runs, and checks them against their bounds.
 #include "compiler/frontend/onnx/dims/run_values.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
@@ -44,7 +44,7 @@ std::string name_of_input(const NodeContext& node, int input) {
   return input < node.proto().input_size() ? node.proto().input(input) : std::string();
 }
 
-// The shape of a Reshape, dim by dim.
+// The shape of a Reshape, dim by dim. `elements` are the model's i64 scalars for it, with 0 and -1.
 class RunShape {
 public:
   RunShape(NodeContext& node, bool allow_zero, Values elements)
@@ -67,7 +67,7 @@ public:
       int64_t max = std::max<int64_t>(1, std::min(extent->extent.upper_bound(), kMax));
       room = std::min(room, kMax / max) * max;
     }
-    bool wasteful = room > kFreeRoom && room / 16 > all.extent.upper_bound();
+    bool wasteful = room > kFreeRoom && room / kMaxPadding > all.extent.upper_bound();
     if (wasteful && !is_bounded_) {
       node_.fail_unknown({node_.input(1)},
                          node_.input_label(1) + " is known only when it runs, and there would be room for " +
@@ -80,8 +80,9 @@ public:
   const Values& sizes() const { return sizes_; }
 
 private:
-  static constexpr int64_t kMax = int64_t{1} << 40;
-  static constexpr int64_t kFreeRoom = 1 << 16; // elements of padding that are too few to matter
+  static constexpr int64_t kMax = int64_t{1} << 40; // elements; keeps products of extents from overflowing
+  static constexpr int64_t kFreeRoom = 1 << 16;     // elements of padding that are too few to matter
+  static constexpr int64_t kMaxPadding = 16;        // elements of room for each that x may have
 
   std::vector<int> every_dim() const {
     std::vector<int> dims;
@@ -122,7 +123,8 @@ private:
       if (open_[i]) sizes_[i] = node_.select(node_.compare("eq", sizes_[i], minus_one), rest, sizes_[i]);
   }
 
-  // An upper bound for dim `dim` if there are `count` elements, by the dims that are known.
+  // An upper bound for extent `dim` if there are `count` elements at most: these are divided among the dims
+  // that are known.
   int64_t max_rows(size_t dim, int64_t count) const {
     for (size_t i = 0; i < sizes_.size(); ++i) {
       auto known = i == dim || open_[i] ? std::nullopt : known_extent(node_, sizes_[i]);
@@ -131,6 +133,7 @@ private:
     return count;
   }
 
+  // Extent i of the shape; `all`: the number of x's elements.
   std::optional<Dim> dim(size_t i, const Dim& all, Value excess) {
     auto known = known_extent(node_, sizes_[i]);
     if (known && !open_[i]) {
@@ -277,6 +280,7 @@ Value reshaped_by_values(NodeContext& node, bool allow_zero, Values elements) {
   Value x = node.input(0);
   auto all = node.product(x.type().dims);
   if (!all) return {};
+  // Only symbolic dims make so many elements; static_dims() reports the first of them.
   if (all->extent.upper_bound() > kMaxElements) return (void)node.static_dims(0), Value{};
   RunShape shape(node, allow_zero, std::move(elements));
   auto dims = shape.dims(*all);

@@ -219,7 +219,7 @@ ValueRange range_of(const NodeContext& node, Value value) {
 std::optional<int64_t> max_of(const NodeContext& node, Value value) {
   double max = range_of(node, value).max;
   if (max >= 0x1p31) return std::nullopt;
-  return std::max<int64_t>(0, static_cast<int64_t>(std::floor(max)));
+  return static_cast<int64_t>(std::floor(std::max(0.0, max)));
 }
 
 } // namespace firn::onnx

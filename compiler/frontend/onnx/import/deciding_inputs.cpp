@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kMaxElements = 1024; // elements of an input that decides shapes
 constexpr size_t kMaxVisited = 4096;   // instructions between inputs and a shape
 
+// The graph inputs that values are computed from; none as soon as something else decides them.
 class Origins {
 public:
   explicit Origins(const ImportState& state) : state_(state), main_(state.module.main()) {}
@@ -103,6 +104,7 @@ Expected<LiteralRef> value_of(const std::string& input, const std::string& text,
                      (type.is_static() ? "" : "; a .npy file has dims of its own"));
 }
 
+// Whether a value of the type may be this literal.
 bool may_have(const Type& type, const Literal& literal) {
   if (type.dtype != literal.dtype() || type.rank() != static_cast<int>(literal.dims().size())) return false;
   for (int i = 0; i < type.rank(); ++i) {

@@ -1,4 +1,4 @@
-// See dim_options.h.
+// Looks up options of dims, and parses expressions of their names.
 #include "compiler/frontend/onnx/import/dim_options.h"
 
 #include "compiler/frontend/onnx/import_state.h"
@@ -10,6 +10,7 @@
 namespace firn::onnx {
 namespace {
 
+// The option for a name of the model, or for the word that stands for it in messages.
 template <class Value>
 const Value* find_option(const std::map<std::string, Value>& options, const std::string& name) {
   auto found = options.find(name);
@@ -37,8 +38,11 @@ public:
   }
 
 private:
+  // Limits on what names of a hostile model may say: nested brackets, numbers and coefficients, factors of a
+  // term, characters of a name.
   static constexpr int kMaxDepth = 16;
   static constexpr int64_t kMaxNumber = 1 << 20;
+  static constexpr size_t kMaxFactors = 3, kMaxName = 200;
 
   void skip_blanks() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -54,7 +58,7 @@ private:
     if (!is_safe_dim(value) || value.constant_part() > kMaxNumber || value.constant_part() < -kMaxNumber)
       return false;
     for (const IntExpr::Term& term : value.terms())
-      if (term.coefficient > kMaxNumber || term.coefficient < -kMaxNumber || term.atoms.size() > 3)
+      if (term.coefficient > kMaxNumber || term.coefficient < -kMaxNumber || term.atoms.size() > kMaxFactors)
         return false;
     return true;
   }
@@ -92,7 +96,7 @@ private:
     }
     std::string word;
     for (skip_blanks(); at_ < text_.size() && is_letter(text_[at_]); ++at_) word += text_[at_];
-    if (word.empty() || word.size() > 200) return std::nullopt;
+    if (word.empty() || word.size() > kMaxName) return std::nullopt;
     if (!std::isdigit(static_cast<unsigned char>(word[0]))) {
       auto extent = extent_of_(word);
       return extent ? checked(*extent) : std::nullopt;
@@ -142,16 +146,13 @@ private:
   std::set<std::string> found_;
 };
 
-} // namespace
-
-namespace {
-
+// Whether the word is a number that int64_t holds: one of 18 digits at most.
 bool is_number(const std::string& word) {
   return !word.empty() && word.size() <= 18 && word.find_first_not_of("0123456789") == word.npos;
 }
 
-// A shape with names that is given for an input. The model's name of each dim is replaced by the given word
-// in all inputs.
+// Takes the shape `words`, given for an input, into `names`: the model's name of each dim is to be replaced
+// by the given word in all inputs. A number of the model must be given as it is.
 Result name_shape(wire::ValueInfoProto& input, const std::vector<std::string>& words,
                   std::map<std::string, std::string>& names) {
   std::string label = "graph input '" + input.name() + "'";
@@ -227,7 +228,7 @@ joined_names(const std::string& name, const std::function<bool(const std::string
   std::vector<std::string> names;
   auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
     names.push_back(part);
-    return is_known(part) ? std::optional(IntExpr(1)) : std::nullopt;
+    return is_known(part) ? std::optional(IntExpr(1)) : std::nullopt; // any extent: only names are asked for
   });
   return joined && !names.empty() ? std::optional(std::move(names)) : std::nullopt;
 }

@@ -6,7 +6,6 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/support/nearest.h"
-#include "compiler/support/sha256.h"
 
 #include <algorithm>
 #include <set>
@@ -155,7 +154,7 @@ ModelFacts read_facts(const LoadedModel& model, const ImportOptions& options) {
   facts.producer = proto.producer_name();
   if (!proto.producer_version().empty()) facts.producer += " " + proto.producer_version();
   facts.graph_name = proto.graph().name();
-  facts.sha256 = sha256_hex(model.source.file->bytes());
+  facts.digest = FileDigest(model.source.file);
   count_graph(proto.graph(), facts);
   std::set<std::string> initializers;
   for (const auto& tensor : proto.graph().initializer()) initializers.insert(tensor.name());

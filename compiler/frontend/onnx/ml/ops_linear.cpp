@@ -35,7 +35,7 @@ void import_linear_regressor(NodeContext& node) {
   node.set_output(0, post_transformed(node, linear_scores(node, targets), transform));
 }
 
-// If two labels have one score, it is that of the second.
+// Two labels for one row of coefficients make a binary classifier, whose score is that of the second label.
 void import_linear_classifier(NodeContext& node) {
   PostTransform transform = post_transform_attribute(node);
   auto labels = class_labels(node, "classlabels_ints", "classlabels_strings");

@@ -1,4 +1,4 @@
-// Operators on support vectors.
+// Importers of SVMClassifier and SVMRegressor.
 #pragma once
 
 namespace firn::onnx {

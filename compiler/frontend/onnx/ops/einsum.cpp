@@ -11,7 +11,8 @@ namespace firn::onnx {
 
 namespace {
 
-// Letters stand for themselves; the dims of an ellipsis are numbered from the right from kEllipsis on.
+// Labels of dims. Letters are their characters; the dims of an ellipsis are numbered from the right,
+// kEllipsis for the last.
 constexpr int kEllipsis = 256;
 using Labels = std::vector<int>;
 
@@ -33,7 +34,8 @@ int64_t position(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) - labels.begin();
 }
 
-// Labels of one comma-separated part; `rank` < 0 for the result, whose ellipsis has `ellipsis` dims.
+// The labels of an operand of that rank, or with `rank` < 0 of the result, whose ellipsis has `ellipsis`
+// dims.
 std::optional<Labels> parse_part(NodeContext& node, const std::string& text, int rank, int ellipsis) {
   int letters = static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
   Labels labels;
@@ -69,6 +71,7 @@ Labels implicit_result(const std::vector<Labels>& operands, int ellipsis) {
   return result;
 }
 
+// The attribute `equation` for the ranks of the inputs; nothing after a failure.
 std::optional<Equation> parse_equation(NodeContext& node) {
   std::string text = node.string_attribute("equation", "");
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
@@ -88,6 +91,7 @@ std::optional<Equation> parse_equation(NodeContext& node) {
   Equation equation;
   int ellipsis = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
+    if (!node.check_given(static_cast<int>(i))) return std::nullopt;
     auto labels = parse_part(node, parts[i], node.input(static_cast<int>(i)).rank(), 0);
     if (!labels) return std::nullopt;
     for (int label : *labels) ellipsis = std::max(ellipsis, label - kEllipsis + 1);
@@ -111,6 +115,7 @@ std::optional<Equation> parse_equation(NodeContext& node) {
   return equation;
 }
 
+// Sums the term over the dims whose labels are not in `kept`.
 Term sum_over(NodeContext& node, Term term, const Labels& kept) {
   std::vector<int> dims;
   Labels labels;

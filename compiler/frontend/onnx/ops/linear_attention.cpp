@@ -1,5 +1,6 @@
 // Linear attention, and the causal convolution that goes with it: operators that carry a state from call to
 // call.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/ops/attention_operators.h"
 #include "compiler/frontend/onnx/ops/matrix_product.h"
@@ -11,24 +12,17 @@ namespace firn::onnx {
 
 namespace {
 
-Value add(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Add, lhs, rhs);
-}
-Value multiply(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
-Value times(NodeContext& node, Value x, double factor) {
-  return x ? multiply(node, x, node.scalar(x.dtype(), factor)) : x;
-}
-
 // --- Linear attention: a state per head, updated and read step by step.
 
 struct LinearHeads {
-  int64_t q_heads = 0, kv_heads = 0, key = 0, value = 0;
-  bool gated = false, corrected = false;
-  double scale = 1;
+  int64_t q_heads = 0, kv_heads = 0;
+  int64_t key = 0, value = 0; // elements of a head's key and of its value
+  bool gated = false;         // the state decays at every step
+  bool corrected = false;     // delta rule: what the state holds for a key is subtracted before it is written
+  double scale = 1;           // factor of what a query reads
 };
 
+// Reads the attributes and checks them against the inputs; nothing after a failure.
 std::optional<LinearHeads> read_linear_heads(NodeContext& node) {
   for (int i = 0; i < 3; ++i)
     if (!node.check_rank(i, 3)) return std::nullopt;
@@ -57,7 +51,7 @@ std::optional<LinearHeads> read_linear_heads(NodeContext& node) {
   return heads;
 }
 
-// An input [batch, time, n] as f32, with the batch and the steps of the queries.
+// An input [batch, time, n] as f32, once its batch and time are found to be those of the queries.
 Value with_own_width(NodeContext& node, int input) {
   Value x = node.input(input);
   const std::vector<Dim>& first = node.input(0).type().dims;

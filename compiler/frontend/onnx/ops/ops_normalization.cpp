@@ -1,4 +1,5 @@
 // Importers of batch, layer, instance, group and other normalisations.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/ops/convolution_operators.h"
@@ -21,8 +22,8 @@ std::vector<int> dims_from(int first, int rank) {
   return dims;
 }
 
-// The dtype of statistics named by the attribute stash_type: f32 unless it says otherwise, and never narrower
-// than f64 data. They are computed in f32 at least.
+// The dtype of statistics: f64 for f64 data, else that of the attribute stash_type, or f32 without it.
+// Nothing after a failure.
 std::optional<DType> stash_dtype(NodeContext& node, DType data) {
   DType stash =
       node.has_attribute("stash_type") ? node.dtype_attribute("stash_type").value_or(DType::F32) : DType::F32;
@@ -31,6 +32,7 @@ std::optional<DType> stash_dtype(NodeContext& node, DType data) {
     return std::nullopt;
   return data == DType::F64 ? DType::F64 : stash;
 }
+// The dtype in which statistics of dtype `stash` are computed.
 DType computed_dtype(DType stash) {
   return bit_width(stash) < 32 ? DType::F32 : stash;
 }
@@ -39,11 +41,9 @@ Value mean_over(NodeContext& node, Value x, const std::vector<int>& dims) {
   if (!x) return {};
   return node.binary(Opcode::Divide, node.reduce(Opcode::Add, x, dims, true), node.count(x, dims, x.dtype()));
 }
-Value product(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
 
-// The inputs from `first` on as vectors [C] (or, before opset 9 with spatial = 0, [C,D1,...]) shaped for x.
+// Inputs 1 to 4, which are scale, bias, mean and variance, in dtype `work`: vectors [C] shaped for x or,
+// before opset 9 with spatial = 0, [C,D1,...].
 std::optional<Values> batch_norm_parameters(NodeContext& node, Value x, bool spatial, DType work) {
   Values parameters;
   for (int i = 1; i < 5; ++i) {
@@ -66,7 +66,7 @@ AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, V
   if (!variance) return {};
   Value stabilised = node.binary(Opcode::Add, variance, node.scalar(variance.dtype(), epsilon));
   Value factor = node.binary(Opcode::Divide, scale, node.unary(Opcode::Sqrt, stabilised));
-  return {factor, node.binary(Opcode::Subtract, bias, product(node, mean, factor))};
+  return {factor, node.binary(Opcode::Subtract, bias, multiply(node, mean, factor))};
 }
 
 void import_batch_normalization(NodeContext& node) {
@@ -91,17 +91,17 @@ void import_batch_normalization(NodeContext& node) {
     dims.insert(dims.begin(), 0);
     mean = mean_over(node, wide, dims);
     Value centered = node.binary(Opcode::Subtract, wide, mean);
-    variance = mean_over(node, product(node, centered, centered), dims);
+    variance = mean_over(node, multiply(node, centered, centered), dims);
   }
   AffineNorm norm = affine_norm(node, p[0], p[1], mean, variance, epsilon);
-  Value y = node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype());
+  Value y = node.convert(node.binary(Opcode::Add, multiply(node, wide, norm.factor), norm.offset), x.dtype());
   node.set_output(0, node.reshape(y, node.input(0).type().dims));
   // Running statistics: momentum * old + (1 - momentum) * those of the batch.
   for (int i = 1; training && i < 3; ++i) {
     if (!node.has_output(i)) continue;
     Value old = p[static_cast<size_t>(i) + 1], batch = i == 1 ? mean : variance;
-    Value running = node.binary(Opcode::Add, product(node, old, node.scalar(work, momentum)),
-                                product(node, batch, node.scalar(work, 1 - momentum)));
+    Value running = node.binary(Opcode::Add, multiply(node, old, node.scalar(work, momentum)),
+                                multiply(node, batch, node.scalar(work, 1 - momentum)));
     Value input = node.input(i + 2);
     node.set_output(i, node.convert(node.reshape(running, input.type().dims), input.dtype()));
   }
@@ -173,14 +173,15 @@ void import_rms_normalization(NodeContext& node) {
   node.set_output(0, make_rms_norm(builder, x, scale, *axis, epsilon, computed_dtype(*stash)));
 }
 
-// (x - mean) / (deviation + 1e-9) over the axes; x - mean alone unless `scales`
+// (x - mean) / (deviation + 1e-9) over the axes, with the epsilon of ONNX's function; x - mean alone unless
+// `scales`.
 void normalize_over(NodeContext& node, const Ints& axes, bool scales) {
   Value x = node.input(0);
   auto dims = node.axes(axes, x.rank());
   if (!dims) return;
   Value centered = node.binary(Opcode::Subtract, x, mean_over(node, x, *dims));
   if (!scales) return node.set_output(0, centered);
-  Value deviation = node.unary(Opcode::Sqrt, mean_over(node, product(node, centered, centered), *dims));
+  Value deviation = node.unary(Opcode::Sqrt, mean_over(node, multiply(node, centered, centered), *dims));
   if (!deviation) return;
   Value divisor = node.binary(Opcode::Add, deviation, node.scalar(x.dtype(), 1e-9));
   node.set_output(0, node.binary(Opcode::Divide, centered, divisor));
@@ -199,14 +200,14 @@ void import_early_mean_variance_normalization(NodeContext& node) {
                  node.flag_attribute("normalize_variance", true));
 }
 
-// x / its p-norm along the axis; 0 where the norm is 0
+// x divided by its p-norm along the axis; 0 where the norm is 0.
 void import_lp_normalization(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
   int64_t p = node.int_attribute("p", 2);
   if (!axis || !node.check(p == 1 || p == 2, "attribute p is " + std::to_string(p) + ", wants 1 or 2"))
     return;
-  Value powers = p == 1 ? node.unary(Opcode::Abs, x) : product(node, x, x);
+  Value powers = p == 1 ? node.unary(Opcode::Abs, x) : multiply(node, x, x);
   Value norm = node.reduce(Opcode::Add, powers, {*axis}, true);
   if (p == 2) norm = node.unary(Opcode::Sqrt, norm);
   if (!norm) return;

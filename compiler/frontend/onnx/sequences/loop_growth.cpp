@@ -1,4 +1,4 @@
-// See loop_growth.h.
+// Loops over buffers in place of growing tensors, and over rows in place of growing sequences.
 #include "compiler/frontend/onnx/sequences/loop_growth.h"
 
 #include "compiler/frontend/onnx/containers.h"
@@ -13,19 +13,24 @@ namespace {
 
 // --- Tensors that grow.
 
+// A part of a loop's state, one of whose extents grows from step to step.
 struct Growing {
-  size_t state;
+  size_t state; // its number in the state
   int axis;
   int64_t growth;          // the most that a step adds
   std::vector<Dim> buffer; // the dims of the buffer
-  int64_t room() const { return buffer[static_cast<size_t>(axis)].value() - growth; } // before a step
+  // The most rows along the axis that a step may begin with.
+  int64_t room() const { return buffer[static_cast<size_t>(axis)].value() - growth; }
 };
 
+// Rows that a step adds, and extents before and after it: with loops of kMaxSteps (loop.cpp) nothing
+// overflows.
 constexpr int64_t kMaxGrowth = int64_t{1} << 20;
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-// The growth of one part of the state; nothing if it changes in another way. The growth of a step follows
-// from the bounds, and is checked when the body is made for the buffer.
+// How part `number` of the state grows, if a first step makes `to` of `from`; nothing if it changes in
+// another way. The growth of a step follows from the bounds, and is checked when the body is made for the
+// buffer.
 std::optional<Growing> growing_part(size_t number, const Type& from, const Type& to, int64_t steps) {
   if (!from.is_tensor() || !to.is_tensor() || from.dtype != to.dtype || from.rank() != to.rank())
     return std::nullopt;
@@ -44,6 +49,7 @@ std::optional<Growing> growing_part(size_t number, const Type& from, const Type&
   return part;
 }
 
+// The parts that a step changes; nothing if one of them does not grow.
 std::optional<std::vector<Growing>> growing_parts(const Values& before, const std::vector<StateChange>& after,
                                                   int64_t steps) {
   std::vector<Growing> parts;
@@ -69,7 +75,7 @@ bool check_growth(NodeContext& node, const Growing& part, const Type& from, cons
   return fits;
 }
 
-// Replaces parts that grow by buffers, and appends their extents to the state.
+// Puts the growing parts of a state into buffers, and appends their extents to it.
 void hide(NodeContext& node, const std::vector<Growing>& parts, Values& state) {
   for (const Growing& part : parts) {
     Value whole = state[part.state];
@@ -90,7 +96,7 @@ std::optional<LoopResults> make_over_buffers(NodeContext& node, const LoopForm& 
     Values shown(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(states));
     for (size_t p = 0; p < parts.size(); ++p) {
       Value& whole = shown[parts[p].state];
-      // Room for what this step adds.
+      // The rest of the buffer stays free for what this step adds.
       whole = node.slice_dim(whole, parts[p].axis, 0, parts[p].room());
       whole = first_rows(node, whole, parts[p].axis, state[states + p]);
     }

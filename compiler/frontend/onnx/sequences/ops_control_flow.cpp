@@ -39,7 +39,7 @@ bool has_containers(const wire::GraphProto& graph) {
   });
 }
 
-// The trip count, as far as it is known now; false after a failure.
+// Sets the trip count of the form, and the bounds of it that are known now. False after a failure.
 bool read_trips(NodeContext& node, LoopForm& form) {
   if (!node.has_input(0)) return true;
   if (!node.check_scalar(0)) return false;
@@ -102,6 +102,7 @@ void import_loop(NodeContext& node) {
                       " and at least " + std::to_string(states + 1)))
     return;
   if (!read_trips(node, form)) return;
+  // The bound that --max gives by the name of the loop's first output; short loops need none.
   auto max = form.bound && form.bound->extent.upper_bound() <= kMaxUnrolled
                  ? std::nullopt
                  : given_bound(node, node.proto().output(0));
@@ -135,13 +136,14 @@ void import_loop(NodeContext& node) {
 struct ScanForm {
   const wire::GraphProto* graph = nullptr;
   Values state, inputs;
-  std::vector<int> axes; // scan axis of each input
-  Ints input_directions, output_directions, output_axes;
-  Value length; // the number of steps that count, an i64 scalar; null: all
+  std::vector<int> axes;               // scan axis of each input
+  Ints input_directions;               // by input; not 0: from the end
+  Ints output_directions, output_axes; // by scan output; empty: 0 for all
+  Value length;                        // the number of steps that count, an i64 scalar; null: all
 };
 
-// The element of a scan input for one step. Steps that do not count get an element that exists, whichever it
-// is.
+// The element of scan input `which` for one step. A step beyond `length` gets some element that exists: its
+// results are left out.
 Value scan_element(NodeContext& node, const ScanForm& scan, size_t which, Value step) {
   Value input = scan.inputs[which];
   int axis = scan.axes[which];
@@ -175,7 +177,7 @@ Value place_rows(NodeContext& node, Value rows, bool backward, int64_t axis_attr
   return node.transpose(rows, std::move(permutation));
 }
 
-// Changes the results of a step that does not count to its initial state and rows of zeros.
+// Unless `counts` holds, replaces the results of a step by the state before it and rows of zeros.
 void leave_out(NodeContext& node, Value counts, const Values& state, Values& results) {
   for (size_t i = 0; i < results.size(); ++i) {
     Value& result = results[i];
@@ -191,9 +193,10 @@ std::optional<Dim> common_steps(NodeContext& node, ScanForm& scan) {
     Value& input = scan.inputs[i];
     std::vector<Dim> dims = input.type().dims;
     const Dim own = dims[at(scan.axes[i])];
-    dims[at(scan.axes[i])] = trips.value_or(own);
+    const Dim wanted = trips.value_or(own);
+    dims[at(scan.axes[i])] = wanted;
     input = with_extents(node, input, dims);
-    if (!input || !node.check(input.type().dims == dims, "scan inputs have " + trips->extent.to_string() +
+    if (!input || !node.check(input.type().dims == dims, "scan inputs have " + wanted.extent.to_string() +
                                                              " and " + own.extent.to_string() + " steps"))
       return std::nullopt;
     trips = dims[at(scan.axes[i])];
@@ -203,6 +206,7 @@ std::optional<Dim> common_steps(NodeContext& node, ScanForm& scan) {
   return trips;
 }
 
+// The final states and then the scan outputs; nothing after a failure.
 std::optional<Values> scan(NodeContext& node, ScanForm scan) {
   std::optional<Dim> trips = common_steps(node, scan);
   if (!trips) return std::nullopt;

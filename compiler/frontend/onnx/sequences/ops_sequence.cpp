@@ -43,6 +43,8 @@ struct Position {
   Value computed;               // otherwise: an i64 scalar, not negative unless out of range
 };
 
+// The position that an input gives in a sequence of `length` elements, counted from the end if it is
+// negative. Nothing after a failure.
 std::optional<Position> read_position(NodeContext& node, int input, int64_t length, int64_t limit) {
   Value given = scalar_input(node, input, DType::I64);
   if (!given) return std::nullopt;
@@ -59,7 +61,8 @@ std::optional<Position> read_position(NodeContext& node, int input, int64_t leng
   return Position{{}, wrapped};
 }
 
-// Elements of one type as the rows of a tensor, so that a run can pick one by its position.
+// Elements of one type as the rows of a tensor, so that a run can pick one by its position, which is input
+// `position` of the node.
 Value stacked(NodeContext& node, const Values& elements, int position) {
   Values rows;
   for (Value element : elements) {
@@ -165,7 +168,7 @@ void import_sequence_erase(NodeContext& node) {
 
 // --- Tensors to sequences and back.
 
-// The extents of the pieces, or nothing after a failure.
+// The extents of the pieces that input 1 splits an axis of `extent` into; nothing after a failure.
 std::optional<Ints> read_pieces(NodeContext& node, int64_t extent) {
   auto given = node.required_constant_ints(1);
   if (!given) return std::nullopt;
@@ -192,8 +195,8 @@ std::optional<Ints> read_pieces(NodeContext& node, int64_t extent) {
   return pieces;
 }
 
-// The rows of a split of a varying dim into equal pieces; nothing if the piece does not divide the dim in
-// every run.
+// The pieces of a varying dim as the rows of a tensor, if input 1 is one size that divides the dim in every
+// run; else nothing.
 std::optional<Value> equal_pieces(NodeContext& node, int axis) {
   Value x = node.input(0);
   std::vector<Dim> dims = x.type().dims;

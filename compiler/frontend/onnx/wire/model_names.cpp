@@ -90,7 +90,15 @@ private:
 
   void value(const char* kind, const wire::ValueInfoProto& value) {
     name(kind, value.name());
-    for (const auto& dim : value.type().tensor_type().shape().dim()) name("dim", dim.dim_param());
+    type(value.type());
+  }
+
+  void type(const wire::TypeProto& type) {
+    for (const auto& dim : type.tensor_type().shape().dim()) name("dim", dim.dim_param());
+    for (const auto& dim : type.sparse_tensor_type().shape().dim()) name("dim", dim.dim_param());
+    if (type.has_sequence_type()) this->type(type.sequence_type().elem_type());
+    if (type.has_optional_type()) this->type(type.optional_type().elem_type());
+    if (type.has_map_type()) this->type(type.map_type().value_type());
   }
 
   void sparse(const wire::SparseTensorProto& sparse) {

@@ -1,0 +1,86 @@
+// See generation.h.
+#include "compiler/codegen/generation.h"
+
+#include "compiler/codegen/kernel_thunk.h"
+#include "compiler/codegen/legalise.h"
+#include "compiler/codegen/run_guarded.h"
+
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+namespace firn::codegen {
+namespace {
+
+Diagnostic llvm_failure(const CodegenOptions& options, const std::string& subject,
+                        const std::string& failure) {
+  return internal_error("LLVM cannot generate code for " + options.target.display_name() + " (" +
+                        options.target.triple + ")" + subject + ": " + failure);
+}
+
+Result emit_module(Generation& generation, const CodegenOptions& options,
+                   const std::function<EmittedModule(Generation&)>& emit) {
+  auto machine = create_machine(options.baseline_target(), options.opt_level);
+  if (!machine) return machine.error();
+  generation.machine = std::move(*machine);
+  generation.emitted = emit(generation);
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (llvm::verifyModule(*generation.emitted.module, &stream))
+    return internal_error("emitted LLVM IR is broken: " + message);
+  return {};
+}
+
+Result compile(Generation& generation, const CodegenOptions& options, const TargetFeatures& baseline,
+               bool assembly) {
+  llvm::Module& module = *generation.emitted.module;
+  // Functions of several CPUs take what the least able one lacks, and all workarounds.
+  legalise(module, options.target, baseline);
+  optimise(module, *generation.machine, options.opt_level);
+  legalise(module, options.target, baseline);
+  if (const std::string& thunk = generation.emitted.thunk; !thunk.empty())
+    generation.emitted.kernel_symbols = {settle_thunk(module, thunk)};
+  generation.merged = merge_equal_code(module, *generation.machine, generation.emitted.equal_functions);
+  generation.report = run_backend(module, *generation.machine, assembly, generation.output);
+  if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
+  return {};
+}
+
+} // namespace
+
+Expected<std::vector<TargetFeatures>> features_of_targets(const CodegenOptions& options) {
+  std::vector<TargetFeatures> features;
+  Result result;
+  std::string failure = run_guarded([&] {
+    for (size_t i = 0; result && i <= options.variants.size(); ++i) {
+      const TargetInfo& target = options.target_of(i);
+      auto machine = create_machine(target, options.opt_level);
+      if (machine)
+        features.push_back(target_features(target, **machine));
+      else
+        result = machine.error();
+    }
+  });
+  if (!failure.empty()) return llvm_failure(options, "", failure);
+  if (!result) return result.error();
+  return features;
+}
+
+Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, const TargetFeatures& baseline,
+                                               Stage stage, const std::string& subject,
+                                               const std::function<EmittedModule(Generation&)>& emit) {
+  auto generation = std::make_unique<Generation>();
+  Result result;
+  std::string failure = run_guarded([&] {
+    result = emit_module(*generation, options, emit);
+    if (result && stage != Stage::Module)
+      result = compile(*generation, options, baseline, stage == Stage::Assembly);
+  });
+  if (!failure.empty()) {
+    (void)generation.release();
+    return llvm_failure(options, subject, failure);
+  }
+  if (!result) return result.error();
+  return generation;
+}
+
+} // namespace firn::codegen
