@@ -173,6 +173,45 @@ TEST_CASE("Gradient through a function, and with a shape that is given") {
   CHECK(derived(model, {f32({4}, {1, 2, 3, 4})}) == Doubles{4, 8, 12, 16});
 }
 
+TEST_CASE("Gradient within a loop and within branches") {
+  // Five steps of descent on the square: w = w - 0.25 * 2 w
+  Graph step;
+  step.inputs = {value("i", I64, {}), value("go", Bool, {}), value("w", F32, {})};
+  step.nodes = {node("Mul", {"w", "w"}, {"l"}), gradient({"w"}, {"g"}, {"w"}, {}, "l"),
+                node("Mul", {"g", "rate"}, {"s"}), node("Sub", {"w", "s"}, {"next"}),
+                node("Identity", {"go"}, {"on"})};
+  step.outputs = {value("on", Bool, {}), value("next", F32, {})};
+  Model descent = model_of({node("Loop", {"five", "", "x"}, {"r"}, {attribute_graph("body", step.encode())})},
+                           {"x"}, {"r"});
+  descent.graph.initializers = {int_scalar("five", 5), floats("rate", {}, {0.25f})};
+  CHECK(derived(descent, {scalar(3)}) == Doubles{0.09375});
+  // A branch that is derived, and derivatives in the branches.
+  auto branch = [](const std::vector<Message>& nodes, const std::string& output) {
+    Graph graph;
+    graph.nodes = nodes;
+    graph.outputs = {value(output, F32, {})};
+    return graph.encode();
+  };
+  auto square = node("Mul", {"x", "x"}, {"q"}), twice = node("Add", {"x", "x"}, {"t"});
+  Model across = model_of({node("Greater", {"x", "zero"}, {"c"}),
+                           node("If", {"c"}, {"y"},
+                                {attribute_graph("then_branch", branch({square}, "q")),
+                                 attribute_graph("else_branch", branch({twice}, "t"))}),
+                           gradient({"x", "c"}, {"d"}, {"x"}, {"c"}, "y")},
+                          {"x"}, {"d"});
+  Model within = model_of(
+      {node("Greater", {"x", "zero"}, {"c"}),
+       node("If", {"c"}, {"d"},
+            {attribute_graph("then_branch", branch({square, gradient({"x"}, {"a"}, {"x"}, {}, "q")}, "a")),
+             attribute_graph("else_branch", branch({twice, gradient({"x"}, {"b"}, {"x"}, {}, "t")}, "b"))})},
+      {"x"}, {"d"});
+  for (Model* model : {&across, &within}) {
+    model->graph.initializers = {floats("zero", {}, {0})};
+    CHECK(derived(*model, {scalar(3)}) == Doubles{6});
+    CHECK(derived(*model, {scalar(-3)}) == Doubles{2});
+  }
+}
+
 TEST_CASE("Gradients that are refused") {
   std::vector<Message> product{node("Mul", {"a", "b"}, {"y"})};
   auto with = [&](const Message& gradient) {

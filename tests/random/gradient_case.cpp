@@ -15,7 +15,7 @@ namespace {
 using Literals = std::vector<LiteralRef>;
 
 constexpr double kMaxError = 1e-3; // relative to the largest element; graphs that lose more prove nothing
-// What is smaller may be all rounding: the elements of a softmax add up to 1, whatever its operand.
+// A smaller gradient may be all rounding: the elements of a softmax add up to 1, whatever its operand.
 constexpr double kLeastGradient = 1e-5;
 
 bool is_state(const TestGraph& graph, const std::string& name) {
