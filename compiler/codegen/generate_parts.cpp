@@ -66,15 +66,15 @@ private:
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return parts_.kernels[a].ops > parts_.kernels[b].ops; });
     std::vector<Result> results(order.size());
-    run_parallel(order.size(), options_.jobs,
-                 [&](size_t i) { results[order[i]] = is_stopped() ? stopped() : generate_kernel(order[i]); });
+    run_parallel(order.size(), options_.jobs, [&](size_t i) {
+      results[order[i]] = is_stopped() ? stopped_error() : generate_kernel(order[i]);
+    });
     for (const Result& result : results)
       if (!result) return result;
     return {};
   }
 
   bool is_stopped() const { return options_.stop && *options_.stop; }
-  static Result stopped() { return Diagnostic{Fault::Stopped, "the compilation was stopped"}; }
 
   Result generate_kernel(size_t number) {
     const KernelPart& part = parts_.kernels[number];

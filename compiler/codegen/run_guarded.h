@@ -7,8 +7,8 @@
 namespace firn::codegen {
 
 // Runs `work`, which calls LLVM. Empty if it returned; else LLVM's last words, or the signal of its crash.
-// What the work used is then in no state to be used again, nor to be destroyed. Several threads may run work
-// at once.
+// After a failure, objects that the work used can be neither used again nor destroyed. Several threads may
+// run work at once.
 std::string run_guarded(const std::function<void()>& work);
 
 } // namespace firn::codegen

@@ -88,11 +88,6 @@ struct CompileOptions {
   }
 };
 
-// The end of a compilation that CompileOptions::stop asked for.
-inline Diagnostic stopped_error() {
-  return {Fault::Stopped, "the compilation was stopped"};
-}
-
 // One phase of a compilation, for --time-passes.
 struct Phase {
   std::string name;

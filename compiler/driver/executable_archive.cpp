@@ -126,8 +126,8 @@ std::string file_identity(const std::string& path) {
   return identity;
 }
 
-std::vector<std::pair<std::string, std::string>> file_identities(const std::vector<std::string>& paths) {
-  std::vector<std::pair<std::string, std::string>> all;
+SourceFiles file_identities(const std::vector<std::string>& paths) {
+  SourceFiles all;
   for (const std::string& path : paths) all.emplace_back(path, file_identity(path));
   return all;
 }

@@ -13,13 +13,15 @@
 
 namespace firn::driver {
 
+// Files beside the model's own that an executable was made from, with their identities (file_identity()).
+using SourceFiles = std::vector<std::pair<std::string, std::string>>;
+
 struct ExecutableArchive {
   artifact::ModelDescription description;
   std::string manifest;
   std::string run_symbol, weights_symbol, prepare_symbol; // no prepare_symbol: there is nothing to make
   uint64_t variant = 0;                                   // firn_rt2_call::variant
-  // Files beside the model's own that it was made from, with their identities (file_identity()).
-  std::vector<std::pair<std::string, std::string>> files;
+  SourceFiles files;
   std::string_view object;
   std::span<const std::byte> weights; // at a multiple of 64 from the first byte; empty: the object holds them
 };
@@ -33,6 +35,6 @@ Expected<ExecutableArchive> read_archive(std::span<const std::byte> bytes);
 // empty if there is no such regular file.
 std::string file_identity(const std::string& path);
 // Files with their identities.
-std::vector<std::pair<std::string, std::string>> file_identities(const std::vector<std::string>& paths);
+SourceFiles file_identities(const std::vector<std::string>& paths);
 
 } // namespace firn::driver

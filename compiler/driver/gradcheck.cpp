@@ -47,10 +47,8 @@ public:
 private:
   // The passes of a compilation up to differentiate, or those that are asked for and differentiate.
   std::string passes() const {
-    constexpr std::string_view last = "differentiate";
-    if (options_.compile.passes != "default") return options_.compile.passes + "," + std::string(last);
-    std::string all = default_pipeline(/*for_target=*/false);
-    return all.substr(0, all.find(last) + last.size());
+    const std::string& asked_for = options_.compile.passes;
+    return asked_for == "default" ? pipeline_through_differentiate() : asked_for + ",differentiate";
   }
 
   bool is_wanted(const std::string& name) const {

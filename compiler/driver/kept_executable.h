@@ -8,13 +8,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace firn::driver {
 
-// Files beside the model's own that an executable was made from, with their identities (file_identity()).
-using SourceFiles = std::vector<std::pair<std::string, std::string>>;
 // Whether the files are as they were.
 bool are_current(const SourceFiles& files);
 

@@ -287,6 +287,10 @@ Function& Module::add_function(std::string name) {
   return *functions_.back();
 }
 
+void Module::erase_functions(const std::function<bool(const Function&)>& is_unwanted) {
+  std::erase_if(functions_, [&](const auto& function) { return is_unwanted(*function); });
+}
+
 SymbolRef Module::find_symbol(std::string_view name) const {
   for (const SymbolRef& symbol : symbols)
     if (symbol->name == name) return symbol;

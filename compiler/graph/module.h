@@ -8,6 +8,7 @@
 #include "compiler/graph/opcode.h"
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -207,6 +208,8 @@ public:
   std::vector<Function*> entries() const;
   std::string entry; // the name of the one function to compile; empty: @main and the others
   Function& add_function(std::string name);
+  // Removes the functions of which the predicate is true. Nothing that stays names them.
+  void erase_functions(const std::function<bool(const Function&)>& is_unwanted);
   // Symbols of dims by name, shared by all functions.
   std::vector<SymbolRef> symbols;
   SymbolRef find_symbol(std::string_view name) const;

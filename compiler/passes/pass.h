@@ -36,5 +36,7 @@ inline constexpr const char* kPreparingPasses =
     "inline-composites,legalise-narrow-types,simplify-dots,form-fusions,eliminate-dead-code";
 // The list that `firn compile` runs, as such a string, for a target-independent or a compiling pipeline.
 std::string default_pipeline(bool for_target);
+// The first passes of the target-independent list, up to the one that derives gradients.
+std::string pipeline_through_differentiate();
 
 } // namespace firn

@@ -85,4 +85,10 @@ std::string default_pipeline(bool for_target) {
   return join_steps(kSteps, for_target);
 }
 
+std::string pipeline_through_differentiate() {
+  constexpr std::string_view last = "differentiate";
+  std::string all = default_pipeline(/*for_target=*/false);
+  return all.substr(0, all.find(last) + last.size());
+}
+
 } // namespace firn

@@ -137,6 +137,14 @@ int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& e
   return std::max<int64_t>(1, std::min(enough, outer * extent.upper_bound() / items.wanted));
 }
 
+int64_t parts_of_slices(int threads, int64_t elements, int64_t extent, int64_t lanes) {
+  constexpr int64_t kMinVectors = 4;
+  if (threads <= 1) return 1;
+  const ElementItems items = element_items(threads, 1);
+  return std::max<int64_t>(
+      1, std::min({items.wanted, elements / items.min_elements, extent / (kMinVectors * lanes)}));
+}
+
 int64_t unroll_of(const ElementCode& code, int64_t operations) {
   if (operations <= kShortBody) return code.unroll;
   return operations <= kLongBody ? std::max<int64_t>(1, code.unroll / 2) : 1;

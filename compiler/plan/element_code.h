@@ -30,6 +30,10 @@ ElementItems element_items(int threads, int64_t k_extent);
 // varies would take as long as its elements.
 int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& extent, int64_t inner);
 
+// How many parts the slices of a scatter are cut into along their last dim of `extent`, each part an item
+// that reads all indices: one, unless each takes enough of the `elements` of all updates, and some vectors.
+int64_t parts_of_slices(int threads, int64_t elements, int64_t extent, int64_t lanes);
+
 // How a reduction walks its elements: in vectors along neighbours in memory, in the blocks that its operand
 // lies in, or one by one (every lane has its own result).
 enum class ReductionWalk : uint8_t { Vectors, Blocks, Elements };

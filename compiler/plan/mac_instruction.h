@@ -40,7 +40,7 @@ bool accumulates_bytes_in_f32(const Instruction& convolution);
 // which flush subnormal numbers to zero.
 std::optional<MacInstruction> choose_mac(const Instruction& contraction, const TargetInfo& target,
                                          bool strict);
-// Such a product in tile matrices. Nothing if the CPU or the types have none, or if `strict` and they flush
+// The product in tile matrices. Nothing if the CPU or the types have none, or if `strict` and they flush
 // subnormal numbers to zero.
 std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const TargetInfo& target,
                                                bool strict);

@@ -22,6 +22,9 @@ Diagnostic unsupported_error(std::string message) {
 Diagnostic internal_error(std::string message) {
   return {Fault::Internal, std::move(message)};
 }
+Diagnostic stopped_error() {
+  return {Fault::Stopped, "the compilation was stopped"};
+}
 
 void internal_failure(const char* file, int line, const std::string& text) {
   throw InternalFailure("at " + std::string(file) + ":" + std::to_string(line) + ": " + text);

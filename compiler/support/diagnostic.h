@@ -38,6 +38,7 @@ Diagnostic model_error(std::string message);
 Diagnostic usage_error(std::string message);
 Diagnostic unsupported_error(std::string message);
 Diagnostic internal_error(std::string message);
+Diagnostic stopped_error(); // the end of a compilation that was asked to stop
 
 // A value or the reason why there is none. Test with `if (!x)`, read with `*x` / `x->`, report with
 // `x.error()`.

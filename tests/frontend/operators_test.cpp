@@ -1,7 +1,6 @@
 // `firn ops` is true: what it says of derivatives holds for a node of each operator, every operator of the
-// table has a node in operators.txt that compiles, up to the
-// planned program, and those that are listed as compiling only where their count is known have one that does
-// not.
+// table has a node in operators.txt that compiles, up to the planned program, and those that are listed as
+// compiling only where their count is known have one that does not.
 #include "compiler/driver/compile.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -159,7 +158,7 @@ std::vector<Sample> samples_over_a_line() {
   map.inputs = {value("e", F32, {}), value("whole", F32, {})};
   map.nodes = {node("Add", {"e", "whole"}, {"f"})};
   map.outputs = {result("f")};
-  std::vector<Sample> samples(6);
+  std::vector<Sample> samples(7);
   for (Sample& sample : samples) {
     sample.model.graph.inputs = {value("i0", F32, {3})};
     sample.model.graph.outputs = {result("o0")};
@@ -184,6 +183,12 @@ std::vector<Sample> samples_over_a_line() {
   samples[4].model.graph.nodes = {node("SequenceEmpty", {}, {"s"}),
                                   node("SequenceInsert", {"s", "i0"}, {"o0"})};
   for (size_t i = 3; i < samples.size(); ++i) samples[i].model.opsets = {{"", 18}};
+  samples[6].op = "ai.onnx.preview.training.Gradient";
+  samples[6].model.opsets.push_back({"ai.onnx.preview.training", 1});
+  samples[6].model.graph.nodes = {node("Exp", {"i0"}, {"e"}),
+                                  node("Gradient", {"i0"}, {"o0"},
+                                       {attribute_texts("xs", {"i0"}), attribute_text("y", "e")},
+                                       "ai.onnx.preview.training")};
   samples[5].op = "com.microsoft.GreedySearch";
   samples[5].model.opsets = {{"", 12}, {"com.microsoft", 1}};
   Graph decoder; // whose caches hold what it reads of the tokens

@@ -11,24 +11,6 @@ namespace {
 
 using Values = std::vector<Value>;
 
-struct Parameter {
-  const char* name;
-  std::vector<int64_t> dims;
-  DType dtype = DType::F64;
-};
-
-// A module with @f over the parameters, as text.
-std::string text_of(const std::vector<Parameter>& parameters, const CompositeBody& body) {
-  Module module("m");
-  Region& region = module.add_function("f").body();
-  Values values;
-  for (const Parameter& each : parameters)
-    values.push_back(region.add_parameter(Type::tensor_of(each.dtype, each.dims), each.name)->result());
-  GraphBuilder builder(region);
-  region.set_results(body(builder, values));
-  return print_module(module);
-}
-
 // The module with @g, the gradient of @f by all float parameters.
 std::string with_gradient(const std::string& text) {
   auto module = parse_module("m", text);
@@ -59,7 +41,7 @@ std::string by_body(std::string text) {
   return text.replace(at, text.find_first_of(",}", at) - at, "other");
 }
 
-void check_composite(const std::vector<Parameter>& parameters, const CompositeBody& body) {
+void check_composite(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
   std::string text = text_of(parameters, body);
   INFO(text);
   check_by_differences(text, "f", 2);

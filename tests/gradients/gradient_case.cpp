@@ -4,6 +4,7 @@
 #include "compiler/graph/function_type.h"
 #include "compiler/graph/verify.h"
 #include "compiler/passes/gradient/finite_differences.h"
+#include "compiler/passes/gradient/widen_to_f64.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/bind_symbols.h"
 
@@ -141,6 +142,18 @@ void check_transposition(const gradient::ComparedGradient& compared, std::mt1993
 }
 
 } // namespace
+
+std::string text_of(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
+  Module module("m");
+  Region& region = module.add_function("f").body();
+  std::vector<Value> values;
+  for (const TestParameter& each : parameters)
+    values.push_back(region.add_parameter(Type::tensor_of(each.dtype, each.dims), each.name)->result());
+  GraphBuilder builder(region);
+  region.set_results(body(builder, values));
+  gradient::widen_to_f64(module);
+  return print_module(module);
+}
 
 std::vector<Declared> declare_both_orders(Module& module, const std::string& function) {
   std::vector<Declared> all = declare_gradients(module, function);

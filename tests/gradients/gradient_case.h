@@ -1,6 +1,7 @@
 // Modules in text form whose gradients are derived and evaluated.
 #pragma once
 
+#include "compiler/graph/composites.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/hlo_text.h"
 
@@ -22,6 +23,15 @@ std::vector<LiteralRef> run(const Module& module, const std::string& function,
                             const std::vector<std::string>& inputs);
 // The elements of a result.
 std::vector<double> elements(const Literal& literal);
+
+// A parameter of a function that a test builds.
+struct TestParameter {
+  const char* name;
+  std::vector<int64_t> dims;
+  DType dtype = DType::F64;
+};
+// A module with @f over the parameters, whose floats are widened to f64, as text.
+std::string text_of(const std::vector<TestParameter>& parameters, const CompositeBody& body);
 
 // A gradient by all float parameters of a function, of one result.
 struct Declared {

@@ -4,7 +4,6 @@
 #include "compiler/graph/composites.h"
 #include "compiler/graph/resample.h"
 #include "compiler/graph/tree_ensemble.h"
-#include "compiler/passes/gradient/widen_to_f64.h"
 #include "tests/gradients/gradient_case.h"
 
 #include <cmath>
@@ -15,27 +14,8 @@ namespace {
 
 using Values = std::vector<Value>;
 
-struct Parameter {
-  const char* name;
-  std::vector<int64_t> dims;
-};
-
-// A module with @f over parameters of f64, or of f32 that are widened then, as text.
-std::string text_of(const std::vector<Parameter>& parameters, const CompositeBody& body,
-                    DType dtype = DType::F64) {
-  Module module("m");
-  Region& region = module.add_function("f").body();
-  Values values;
-  for (const Parameter& each : parameters)
-    values.push_back(region.add_parameter(Type::tensor_of(dtype, each.dims), each.name)->result());
-  GraphBuilder builder(region);
-  region.set_results(body(builder, values));
-  gradient::widen_to_f64(module);
-  return print_module(module);
-}
-
-void check(const std::vector<Parameter>& parameters, const CompositeBody& body, DType dtype = DType::F64) {
-  std::string text = text_of(parameters, body, dtype);
+void check(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
+  std::string text = text_of(parameters, body);
   INFO(text);
   check_by_differences(text, "f", 1);
 }
@@ -55,7 +35,7 @@ struct Layer {
 // Three steps, batch 2, inputs of 2, hidden size 2. All results are derived.
 void check_layer(const Layer& layer) {
   int64_t rows = 2 * gates_of(layer.cell);
-  std::vector<Parameter> parameters{
+  std::vector<TestParameter> parameters{
       {"x", {3, 2, layer.is_projected ? rows : 2}}, {"r", {rows, 2}}, {"h0", {2, 2}}};
   if (!layer.is_projected) parameters.insert(parameters.end(), {{"w", {rows, 2}}, {"b", {rows}}});
   if (layer.cell == Cell::Lstm) parameters.push_back({"c0", {2, 2}});
@@ -118,13 +98,10 @@ TEST_CASE("resampling adds the cotangents of what it has read") {
 }
 
 TEST_CASE("rows are derived through integers in blocks, and so are the scales of these") {
-  check(
-      {{"x", {3, 4}}, {"scales", {2, 2}}},
-      [](GraphBuilder& b, const Values& p) {
-        Value integers = b.constant(Literal::of<int64_t>(DType::I8, {2, 2, 2}, {1, -2, 3, 4, -5, 6, 7, -8}));
-        return Values{make_blocked_dot(b, p[0], integers, p[1])};
-      },
-      DType::F32);
+  check({{"x", {3, 4}, DType::F32}, {"scales", {2, 2}, DType::F32}}, [](GraphBuilder& b, const Values& p) {
+    Value integers = b.constant(Literal::of<int64_t>(DType::I8, {2, 2, 2}, {1, -2, 3, 4, -5, 6, 7, -8}));
+    return Values{make_blocked_dot(b, p[0], integers, p[1])};
+  });
 }
 
 TEST_CASE("trees have steps: their derivative is 0") {

@@ -45,12 +45,7 @@ public:
   }
 
 private:
-  std::string passes_to_run() {
-    constexpr std::string_view last = "differentiate";
-    if (random_() % 2) return std::string(last);
-    std::string all = default_pipeline(/*for_target=*/false);
-    return all.substr(0, all.find(last) + last.size());
-  }
+  std::string passes_to_run() { return random_() % 2 ? "differentiate" : pipeline_through_differentiate(); }
 
   GradientOutcome check_run(const std::vector<LiteralRef>& inputs) {
     GradientOutcome outcome{GradientVerdict::Right, ""};

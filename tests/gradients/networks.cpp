@@ -97,10 +97,8 @@ private:
     int from = static_cast<int>(loss - main.result_names.begin());
     imported_->module->add_function("gradient of the loss").gradient =
         GradientOf{main.name(), from, wrt, {}, /*seedable=*/false};
-    constexpr std::string_view last = "differentiate";
-    std::string all = default_pipeline(/*for_target=*/false);
     PipelineRun passes;
-    Result done = run_passes(*imported_->module, all.substr(0, all.find(last) + last.size()), passes);
+    Result done = run_passes(*imported_->module, pipeline_through_differentiate(), passes);
     if (!done) throw std::runtime_error(done.error().message);
   }
 

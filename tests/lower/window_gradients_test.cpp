@@ -75,7 +75,7 @@ constexpr WindowCase kWindows[] = {{"2,3,8,6", "2,3,4,3", "1x1x2x2 stride 1x1x2x
                                    {"6,5", "2,2", "3x2 pad 0_0x-1_0 stride 3x2"},
                                    {"40,33,4,4", "40,33,2,2", "1x1x2x2 stride 1x1x2x2"}};
 
-// Such a body between copies to and from blocks of channels.
+// The body of selecting(), between copies to and from blocks of channels.
 std::string selecting_in_blocks(const WindowCase& test, const std::string& blocks) {
   auto type = [&](const char* dims) { return "f32[" + std::string(dims) + "]" + blocks; };
   std::string code = selecting("f32", test.from, test.window);

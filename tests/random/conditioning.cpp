@@ -324,7 +324,9 @@ NodeOutcome evaluate_node(const Values& values, const TestNode& node, RandomSour
     exact &= !is_float(result.literal->dtype()) || has_room(*result.literal);
   if (exact) return {std::move(results), counted, ""};
 
-  for (int trial = 0; trial < 2; ++trial) {
+  // Few disturbances show a deviation to divide by that is tiny in one row alone.
+  const int trials = node.op == "MeanVarianceNormalization" ? 16 : 2;
+  for (int trial = 0; trial < trials; ++trial) {
     std::vector<LiteralRef> off = lonely.evaluate_off(1, /*all=*/!jumps(node.op), &random);
     if (off.size() != results.size()) return {};
     for (size_t i = 0; i < off.size(); ++i)

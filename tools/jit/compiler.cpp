@@ -51,7 +51,7 @@ Outcome Compiler::compile(const Request& request) {
     if (auto model = find_living(key, own, other)) return {std::move(model), {}, {}};
     if (!other.valid()) return compile_for_all(request, content, key, own);
     while (other.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
-      if (is_stopped(request)) return {nullptr, {driver::stopped_error()}, {}};
+      if (is_stopped(request)) return {nullptr, {stopped_error()}, {}};
     // Whoever asked the other compilation to stop has not asked this one.
     if (!other.get().was_stopped() || is_stopped(request)) return other.get();
   }

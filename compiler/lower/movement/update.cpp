@@ -73,17 +73,12 @@ struct SliceParts {
 };
 
 SliceParts parts_of_slices(const Type& updates, const IntExpr& extent, int64_t lanes, int threads) {
-  constexpr int64_t kMinVectors = 4;
-  plan::ElementItems items = plan::element_items(threads, 1);
-  SliceParts parts{1, extent};
-  if (threads <= 1 || !extent.is_constant()) return parts;
-  int64_t enough = updates.at_bound().num_elements() / items.min_elements;
-  int64_t wanted = std::min({items.wanted, enough, extent.value() / (kMinVectors * lanes)});
-  if (wanted <= 1) return parts;
-  int64_t vectors = ceil_div(ceil_div(extent, wanted), lanes).value();
-  parts.extent = vectors * lanes;
-  parts.count = ceil_div(extent, parts.extent).value();
-  return parts;
+  if (!extent.is_constant()) return {1, extent};
+  const int64_t wanted =
+      plan::parts_of_slices(threads, updates.at_bound().num_elements(), extent.value(), lanes);
+  if (wanted == 1) return {1, extent};
+  const IntExpr part = ceil_div(ceil_div(extent, wanted), lanes) * lanes;
+  return {ceil_div(extent, part).value(), part};
 }
 
 } // namespace

@@ -13,11 +13,13 @@
 //
 // - Requires: nothing. Refuses the module if what has no derivative lies between a parameter and the result.
 // - Establishes: no function is declared to be a gradient; derived functions, and functions that call
-//   gradients, have no calls. If one function alone is compiled, what it called has no body left.
+//   gradients, have no calls. Functions that were there to be called and are not any more are gone.
 // - Breaks: nothing.
 #include "compiler/graph/function_type.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
 #include "compiler/passes/passes.h"
+
+#include <algorithm>
 
 namespace firn {
 namespace {
@@ -130,13 +132,31 @@ private:
 
 using Names = std::set<std::string>;
 
-bool calls_one_of(const Region& region, const Names& names) {
+// Adds the functions that calls in the region name.
+void add_callees(const Region& region, Names& names) {
   for (const auto& instruction : region.instructions()) {
-    if (instruction->is(Opcode::Call) && names.count(instruction->attributes().text("callee"))) return true;
-    for (int i = 0; i < instruction->num_regions(); ++i)
-      if (calls_one_of(instruction->region(i), names)) return true;
+    if (instruction->is(Opcode::Call)) names.insert(instruction->attributes().text("callee"));
+    for (int i = 0; i < instruction->num_regions(); ++i) add_callees(instruction->region(i), names);
   }
-  return false;
+}
+
+bool calls_one_of(const Region& region, const Names& names) {
+  Names callees;
+  add_callees(region, callees);
+  return std::any_of(callees.begin(), callees.end(), [&](const auto& callee) { return names.count(callee); });
+}
+
+// The functions that are there for others: those that calls name and, if one function alone is compiled,
+// those that gradients among these are of.
+Names subordinate_functions(const Module& module) {
+  Names names;
+  for (const auto& function : module.functions()) add_callees(function->body(), names);
+  for (size_t before = 0; !module.entry.empty() && before != names.size();) {
+    before = names.size();
+    for (const auto& function : module.functions())
+      if (function->gradient && names.count(function->name())) names.insert(function->gradient->callee);
+  }
+  return names;
 }
 
 // Puts the bodies of gradients in the place of their calls, which kernels do not have. True if it was done.
@@ -149,25 +169,32 @@ std::optional<Diagnostic> inline_gradients(Module& module, const Names& gradient
   return std::nullopt;
 }
 
-// Empties the functions other than the one that is compiled, unless adjoint rules tie their types.
-void drop_bodies(Module& module) {
+// Removes those of the functions that nothing else names any more: otherwise they would be entries.
+void erase_unnamed(Module& module, const Names& subordinate) {
+  Names kept;
+  std::vector<const Function*> open;
   for (const auto& function : module.functions())
-    if (!function->adjoint_rule.empty()) return;
-  for (const auto& function : module.functions()) {
-    if (function.get() == &module.main()) continue;
-    Region& body = function->body();
-    body.set_results({});
-    std::vector<Instruction*> all = body.snapshot();
-    for (size_t i = all.size(); i-- > 0;)
-      if (!all[i]->is(Opcode::Parameter)) body.erase(all[i]);
-    function->result_names.clear();
+    if (!subordinate.count(function->name()) || function.get() == &module.main())
+      open.push_back(function.get());
+  while (!open.empty()) {
+    const Function& function = *open.back();
+    open.pop_back();
+    if (!kept.insert(function.name()).second) continue;
+    Names names;
+    add_callees(function.body(), names);
+    names.insert(function.adjoint_rule);
+    if (function.gradient) names.insert(function.gradient->callee);
+    for (const std::string& name : names)
+      if (const Function* named = module.find(name)) open.push_back(named);
   }
+  module.erase_functions([&](const Function& function) { return !kept.count(function.name()); });
 }
 
 } // namespace
 
 bool differentiate(Module& module, const PassOptions& options) {
   bool changed = false, is_inlined = false;
+  const Names subordinate = subordinate_functions(module);
   Differentiation differentiation(module);
   Names gradients;
   for (const auto& function : module.functions()) {
@@ -180,7 +207,7 @@ bool differentiate(Module& module, const PassOptions& options) {
     }
   }
   if (auto refused = inline_gradients(module, gradients, is_inlined)) options.refuse(*refused);
-  if (is_inlined && !module.entry.empty()) drop_bodies(module);
+  if (is_inlined) erase_unnamed(module, subordinate);
   return changed;
 }
 
