@@ -3,8 +3,8 @@
 //
 //   firn::jit::Compiler compiler;                        // for this machine's CPU
 //   firn::jit::Model model = compiler.compile("net.onnx", firn::jit::ModelOptions().dim("batch", 1, 8));
-//   if (!model) return log(model.message());
-//   firn::jit::Instance net(model);
+//   if (!model) return log(model.error().message());     // the diagnostics of `firn compile`
+//   firn::jit::Instance net(*model);
 //   auto x = net.input<float>("image");                  // a checked view of the input's memory
 //   std::copy(pixels.begin(), pixels.end(), x.begin());
 //   if (firn::jit::Status status = net.run(); !status) return log(status.message());
@@ -46,6 +46,20 @@ private:
 struct Diagnostic {
   int32_t kind; // FIRN_JIT_OK: a warning
   std::string message;
+};
+
+// Why there is no model.
+class Error {
+public:
+  Error(int32_t kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+  // FIRN_JIT_USER and its like; FIRN_JIT_OK: there is a model.
+  int32_t kind() const noexcept { return kind_; }
+  // A line for each diagnostic.
+  const std::string& message() const noexcept { return message_; }
+
+private:
+  int32_t kind_;
+  std::string message_;
 };
 
 // Element types by the numbers that ONNX has for them. Specialise it for storage types of your own.
@@ -110,13 +124,18 @@ public:
   explicit operator bool() const noexcept { return model_; }
   // Warnings, and errors if there is no model.
   const std::vector<Diagnostic>& diagnostics() const noexcept { return diagnostics_; }
-  // The errors, a line each.
-  std::string message() const {
-    std::string text;
-    for (const Diagnostic& each : diagnostics_)
-      if (each.kind != FIRN_JIT_OK) text += (text.empty() ? "" : "\n") + each.message;
-    return text;
+  // The diagnostics without the warnings.
+  Error error() const {
+    Error error(FIRN_JIT_OK, "");
+    for (const Diagnostic& each : diagnostics_) {
+      if (each.kind == FIRN_JIT_OK) continue;
+      error = error.message().empty() ? Error(each.kind, each.message)
+                                      : Error(error.kind(), error.message() + "\n" + each.message);
+    }
+    return error;
   }
+  // The model itself, as std::expected gives it.
+  const Model& operator*() const noexcept { return *this; }
   std::string manifest() const { return model_ ? firn_jit_model_manifest(model_) : ""; }
   size_t arena_bytes() const noexcept { return model_ ? firn_jit_model_arena_bytes(model_) : 0; }
   size_t arena_alignment() const noexcept { return model_ ? firn_jit_model_arena_alignment(model_) : 1; }
@@ -265,6 +284,7 @@ public:
   // Any option of `firn compile`, "--precision" with "bf16", say.
   ModelOptions& option(const std::string& name, const std::string& value) {
     words_.push_back(name + "=" + value);
+    names_cpu_ = names_cpu_ || name == "--mcpu";
     return *this;
   }
   ModelOptions& flag(const std::string& name) {
@@ -285,14 +305,21 @@ public:
 private:
   friend class Compiler;
   std::vector<std::string> words_;
+  bool names_cpu_ = false;
   std::vector<std::pair<std::string, void*>> symbols_;
   const firn_jit_stop* stop_ = nullptr;
   void (*progress_)(void*, const char*) = nullptr;
   void* context_ = nullptr;
 };
 
+// Settings of a compiler. Setters return the object.
 class Options {
 public:
+  // The CPU of models whose own options name none; otherwise it is this machine's.
+  Options& cpu(const std::string& name) {
+    cpu_ = name;
+    return *this;
+  }
   // Threads that compile one model at the same time; 0: as many as there are cores.
   Options& threads(size_t count) {
     threads_ = count;
@@ -306,6 +333,7 @@ public:
 
 private:
   friend class Compiler;
+  std::string cpu_;
   size_t threads_ = 0;
   std::string folder_;
 };
@@ -313,7 +341,7 @@ private:
 // Makes models. Any number of threads may use one at the same time.
 class Compiler {
 public:
-  explicit Compiler(const Options& options = Options()) {
+  explicit Compiler(const Options& options = Options()) : cpu_(options.cpu_) {
     const firn_jit_compiler_options values = {sizeof values, options.threads_,
                                               options.folder_.empty() ? nullptr : options.folder_.c_str()};
     compiler_ = firn_jit_compiler_create(&values);
@@ -330,7 +358,9 @@ public:
   // that they are a graph in text form.
   Model compile(const std::string& name, const void* bytes, size_t count,
                 const ModelOptions& options = ModelOptions()) {
+    const std::string cpu = "--mcpu=" + cpu_;
     std::vector<const char*> words;
+    if (!cpu_.empty() && !options.names_cpu_) words.push_back(cpu.c_str());
     for (const std::string& word : options.words_) words.push_back(word.c_str());
     std::vector<firn_jit_symbol> symbols;
     for (const auto& symbol : options.symbols_) symbols.push_back({symbol.first.c_str(), symbol.second});
@@ -357,6 +387,7 @@ public:
   }
 
 private:
+  std::string cpu_;
   firn_jit_compiler* compiler_ = nullptr;
 };
 

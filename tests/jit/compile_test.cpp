@@ -52,7 +52,7 @@ TEST_CASE("a model is a path, bytes or text") {
   CHECK(run_once(from_path) == run_once(from_bytes));
   const std::string text = small_graph(1);
   jit::Model from_text = compiler.compile("small.hlo", text.data(), text.size());
-  if (!from_text) FAIL(from_text.message());
+  if (!from_text) FAIL(from_text.error().message());
   CHECK(run_once(from_text).size() == 8);
 }
 
@@ -74,26 +74,31 @@ TEST_CASE("what cannot be compiled is a value that says why") {
   jit::Model missing = compiler.compile("/nowhere/net.onnx");
   CHECK_FALSE(missing);
   CHECK(missing.diagnostics()[0].kind == FIRN_JIT_USAGE);
-  CHECK(has(missing.message(), "/nowhere/net.onnx"));
+  CHECK(has(missing.error().message(), "/nowhere/net.onnx"));
 
   jit::Model misspelt = compiler.compile(model_path("digits"), jit::ModelOptions().option("--thread", "2"));
   CHECK_FALSE(misspelt);
-  CHECK(has(misspelt.message(), "--threads"));
+  CHECK(has(misspelt.error().message(), "--threads"));
   CHECK_FALSE(compiler.compile(model_path("digits"), jit::ModelOptions().cpu("x86-64-v9")));
   CHECK(
       has(compiler.compile(model_path("digits"), jit::ModelOptions().option("--target", "aarch64-linux-gnu"))
+              .error()
               .message(),
           "this machine"));
+
+  jit::Compiler for_unknown(jit::Options().cpu("x86-64-v9"));
+  CHECK(for_unknown.compile(model_path("digits")).error().kind() == FIRN_JIT_USAGE);
+  CHECK(for_unknown.compile(model_path("digits"), jit::ModelOptions().cpu("native")));
 
   const std::string bytes = content(model_path("digits"));
   for (size_t count = 0; count < bytes.size(); count += 1 + bytes.size() / 40) {
     jit::Model cut = compiler.compile("cut.onnx", bytes.data(), count);
     CHECK_FALSE(cut);
-    CHECK_FALSE(cut.message().empty());
+    CHECK_FALSE(cut.error().message().empty());
   }
   jit::Model custom = compiler.compile(model_path("median_filter"), jit::ModelOptions().dim("channels", 1));
   CHECK_FALSE(custom);
-  CHECK(has(custom.message(), "MedianFilter"));
+  CHECK(has(custom.error().message(), "MedianFilter"));
   CHECK(compiled(compiler, model_path("digits"))); // the process lives, and so does the compiler
 }
 
@@ -225,7 +230,7 @@ TEST_CASE("a declared gradient is a model, and is kept as one") {
         },
         &compilations);
     jit::Model model = compiler.compile("m.hlo", text.data(), text.size(), options);
-    if (!model) FAIL(model.message());
+    if (!model) FAIL(model.error().message());
     return model;
   };
   const std::vector<float> slope = run_once(compile("g")), curvature = run_once(compile("h"));

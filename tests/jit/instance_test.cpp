@@ -93,7 +93,7 @@ module @m {
 )";
   jit::Compiler compiler;
   jit::Model model = compiler.compile("count.hlo", text.data(), text.size());
-  if (!model) FAIL(model.message());
+  if (!model) FAIL(model.error().message());
   std::vector<std::byte> dirty(model.arena_bytes() + 64, std::byte{0x5a});
   void* arena = dirty.data();
   size_t space = dirty.size();

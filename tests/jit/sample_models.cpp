@@ -29,7 +29,7 @@ std::string small_graph(int seed) {
 
 jit::Model compiled(jit::Compiler& compiler, const std::string& path, const jit::ModelOptions& options) {
   jit::Model model = compiler.compile(path, options);
-  if (!model) FAIL(model.message());
+  if (!model) FAIL(model.error().message());
   return model;
 }
 

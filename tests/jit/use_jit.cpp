@@ -8,10 +8,10 @@ int main(int argc, char** argv) {
   firn::jit::Compiler compiler;
   firn::jit::Model model = compiler.compile(argv[1], firn::jit::ModelOptions().strict_math());
   if (!model) {
-    std::fprintf(stderr, "%s\n", model.message().c_str());
+    std::fprintf(stderr, "%s\n", model.error().message().c_str());
     return 1;
   }
-  firn::jit::Instance net(model);
+  firn::jit::Instance net(*model);
   auto image = net.input<float>("image");
   std::fill(image.begin(), image.end(), 0.5F);
   if (firn::jit::Status status = net.run(); !status) {

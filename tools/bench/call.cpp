@@ -33,7 +33,7 @@ int main(int, char** arguments) {
   firn::jit::Compiler compiler;
   firn::jit::Model model =
       compiler.compile(arguments[1], firn::jit::ModelOptions().option("-mcpu", "x86-64-v3"));
-  if (!model) return std::fprintf(stderr, "%s\n", model.message().c_str()), 1;
+  if (!model) return std::fprintf(stderr, "%s\n", model.error().message().c_str()), 1;
   firn::jit::Instance instance(model);
   static bench::Sum::Arena arena;
   bench::Sum sum(arena);
