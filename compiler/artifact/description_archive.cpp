@@ -180,7 +180,7 @@ template <class Archive, class Value> void field(Archive& archive, std::vector<V
 }
 template <class Archive> void field(Archive& archive, ModelDescription& d) {
   all(archive, d.model_name, d.class_name, d.content_hash, d.inputs, d.outputs, d.states, d.dims, d.indices,
-      d.arena_bytes, d.arena_alignment, d.arena_lower_bound, d.weight_bytes, d.raw_weight_bytes,
+      d.arena_bytes, d.arena_alignment, d.arena_lower_bound, d.tape_bytes, d.weight_bytes, d.raw_weight_bytes,
       d.raw_in_place, d.prepared_bytes, d.raw_weights, d.weights_hash, d.code_bytes, d.object_bytes,
       d.stack_bytes, d.parameters, d.flops, d.node_count, d.threads, d.firn_version, d.triple, d.cpu,
       d.architecture, d.required_features, d.cpus, d.flags);

@@ -68,6 +68,7 @@ public:
   FIRN_HIDDEN static constexpr std::size_t arena_bytes = {{ARENA_BYTES}}, arena_alignment = {{ARENA_ALIGNMENT}};
   FIRN_HIDDEN static constexpr std::size_t weight_bytes = {{WEIGHT_BYTES}}, stack_bytes = {{STACK_BYTES}};
   {{RAW_WEIGHT_BYTES}}
+  {{TAPE_BYTES}}
   FIRN_HIDDEN static constexpr std::size_t input_count = {{INPUT_COUNT}}, output_count = {{OUTPUT_COUNT}};
   {{DIM_COUNT_FACT}}
   FIRN_HIDDEN static constexpr std::uint64_t flops = {{FLOPS}};
@@ -270,6 +271,10 @@ void add_class_slots(Slots& slots, const ModelDescription& model) {
 void add_size_slots(Slots& slots, const ModelDescription& model) {
   slots["ARENA_BYTES"] = std::to_string(model.arena_bytes);
   slots["ARENA_ARRAY"] = model.arena_bytes == 0 ? "1" : "arena_bytes";
+  slots["TAPE_BYTES"] =
+      model.tape_bytes
+          ? "FIRN_HIDDEN static constexpr std::size_t tape_bytes = " + std::to_string(*model.tape_bytes) + ";"
+          : "";
   slots["ARENA_ALIGNMENT"] = std::to_string(model.arena_alignment);
   slots["WEIGHT_BYTES"] = std::to_string(model.weight_bytes);
   slots["STACK_BYTES"] = std::to_string(model.stack_bytes);

@@ -151,6 +151,7 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.value("arena_bytes", model.arena_bytes);
   json.value("arena_alignment", model.arena_alignment);
   json.value("arena_lower_bound", model.arena_lower_bound);
+  if (model.tape_bytes) json.value("tape_bytes", *model.tape_bytes);
   json.value("weight_bytes", model.weight_bytes);
   if (model.weights_hash) json.value("weights_hash", hex_text(*model.weights_hash));
   if (model.raw_weight_bytes) {

@@ -104,6 +104,8 @@ struct ModelDescription {
 
   Indices indices = Indices::None;
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
+  // Bytes that a gradient's forward computation keeps for the backward one; nothing: the model has none.
+  std::optional<int64_t> tape_bytes;
   int64_t weight_bytes = 0; // packed, as run() reads them
   // Bytes of the raw weights that the object embeds; nothing: it embeds the packed weights themselves.
   std::optional<int64_t> raw_weight_bytes;

@@ -86,6 +86,9 @@ std::string write_report(const ModelDescription& model) {
   text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
                             with_separators(model.arena_lower_bound) + " B, ratio " +
                             ratio(model.arena_bytes, model.arena_lower_bound));
+  if (model.tape_bytes)
+    text += line("tape", "at most " + with_separators(*model.tape_bytes) +
+                             " B of the arena, kept for the backward computation");
   text += line("stack", with_separators(model.stack_bytes) + " B");
   text += line("work", human_count(model.flops) + (model.dims.empty() ? "FLOP" : "FLOP at the bounds"));
   if (!model.dims.empty()) text += line("dims", dims_text(model));

@@ -87,8 +87,9 @@ std::string summary_text(const Compilation& c) {
                scaled(static_cast<double>(d.code_bytes), "B") + ")";
     else if (file.ends_with(".h"))
       detail = "arena " + scaled(static_cast<double>(d.arena_bytes), "B") + " (lower bound " +
-               scaled(static_cast<double>(d.arena_lower_bound), "B") + "), stack " +
-               scaled(static_cast<double>(d.stack_bytes), "B");
+               scaled(static_cast<double>(d.arena_lower_bound), "B") + ")" +
+               (d.tape_bytes ? ", tape " + scaled(static_cast<double>(*d.tape_bytes), "B") : "") +
+               ", stack " + scaled(static_cast<double>(d.stack_bytes), "B");
     else
       detail = "manifest";
     text += "  " + file + std::string(file.size() < 20 ? 20 - file.size() : 1, ' ') + detail + "\n";

@@ -228,6 +228,7 @@ Result describe_entries(const CompileOptions& options, Compilation& c) {
       return described;
     if (Result named = artifact::assign_identifiers(e, {}); !named) return named;
     e.indices = indices_of(options, *entry.function);
+    e.tape_bytes = entry.function->tape_bytes;
     describe_kernels(entry.program, e);
     d.entries.push_back(std::move(e));
   }
@@ -292,6 +293,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;
+  d.tape_bytes = c.module->main().tape_bytes;
   d.weight_bytes = c.program.weight_bytes;
   for (int number : c.peak_buffers)
     d.peak_buffers.push_back(contributor(c.program.buffers[static_cast<size_t>(number)]));

@@ -94,7 +94,7 @@ private:
       if (!is_differentiable(main_.body().results()[i].type())) continue;
       results_.push_back(static_cast<int>(i));
       module_.add_function(gradient_name(results_.back())).gradient =
-          GradientOf{main_.name(), results_.back(), wrt, {}, /*seedable=*/true};
+          GradientOf{main_.name(), results_.back(), wrt, {}, /*seedable=*/true, /*straight_through=*/false};
     }
   }
 

@@ -155,12 +155,13 @@ private:
 // Says that a function is the vector-Jacobian product of another one, without saying how it is computed: the
 // pass `differentiate` writes the body. Its parameters are the callee's, and with `seedable` one more, the
 // cotangent of result `from`; without it that is 1 everywhere. Its results are the gradients of the
-// parameters `wrt`, then the callee's results `keeping`.
+// parameters `wrt`, then the callee's results `keeping`. With `straight_through` what rounds and what clamps
+// rounded numbers has the derivative 1 within its range, not 0, on the way through integers too.
 struct GradientOf {
   std::string callee;
   int from = 0;
   std::vector<int> wrt, keeping;
-  bool seedable = false;
+  bool seedable = false, straight_through = false;
   bool operator==(const GradientOf&) const = default;
 };
 
@@ -189,6 +190,10 @@ public:
   // The function that computes the gradients of this one in place of a derivation; empty: none. It takes the
   // parameters, the results and a cotangent for each float result, and gives one for each float parameter.
   std::string adjoint_rule;
+  // Bytes, at the bounds of dims, of what the forward computation of a gradient keeps for the backward one
+  // (differentiate writes it); nothing: the function holds no gradient, or a dim has no bound. A kernel that
+  // computes such a value anew where it is read needs less.
+  std::optional<int64_t> tape_bytes;
 
 private:
   Module* module_;

@@ -110,7 +110,7 @@ private:
     return static_cast<int>(std::max<int64_t>(-1, std::min<int64_t>(value, 1 << 20)));
   }
 
-  // gradient @f [from i] wrt a, 2 [keeping i, j] [seedable]
+  // gradient @f [from i] wrt a, 2 [keeping i, j] [seedable] [straight_through]
   void parse_gradient(Function& function) {
     s_.expect("gradient");
     s_.expect("@");
@@ -130,6 +130,7 @@ private:
       while (!s_.failed() && s_.accept(","));
     }
     gradient.seedable = s_.accept("seedable");
+    gradient.straight_through = s_.accept("straight_through");
     named_.push_back({&function, std::move(names)});
   }
 
@@ -174,6 +175,10 @@ private:
     if (s_.accept("by")) {
       s_.expect("@");
       function.adjoint_rule = name();
+    }
+    if (int64_t bytes = 0; s_.accept("tape")) {
+      if (!s_.integer(bytes) || bytes < 0) s_.fail("expected the bytes of a tape");
+      function.tape_bytes = bytes;
     }
     parse_body(function.body(), scope, 0);
     const auto& results = function.body().results();

@@ -159,6 +159,7 @@ private:
       out_ += "]";
     }
     if (!function.adjoint_rule.empty()) out_ += " by @" + printed_name(function.adjoint_rule);
+    if (function.tape_bytes) out_ += " tape " + std::to_string(*function.tape_bytes);
     out_ += " {\n";
     print_body(function.body(), "    ");
     out_ += "  }\n";
@@ -173,7 +174,8 @@ private:
     if (gradient.from != 0) out_ += " from " + std::to_string(gradient.from);
     print_numbers("wrt", gradient.wrt);
     print_numbers("keeping", gradient.keeping);
-    out_ += gradient.seedable ? " seedable\n" : "\n";
+    if (gradient.seedable) out_ += " seedable";
+    out_ += gradient.straight_through ? " straight_through\n" : "\n";
   }
 
   void print_body(const Region& region, const std::string& indent) {

@@ -32,8 +32,9 @@ Model model_of(const std::vector<Message>& nodes, const Names& inputs, const Nam
 }
 
 // The elements of all results.
-Doubles derived(const Model& model, const std::vector<LiteralRef>& inputs) {
-  Imported imported = import_model(model);
+Doubles derived(const Model& model, const std::vector<LiteralRef>& inputs,
+                const onnx::ImportOptions& options = {}) {
+  Imported imported = import_model(model, options);
   INFO(imported.messages);
   REQUIRE(imported.model);
   (void)imported.text();
@@ -64,6 +65,20 @@ TEST_CASE("Gradient by inputs") {
                           gradient({"a", "b"}, {"da", "db"}, {"a", "b"}, {}, "d")},
                          {"a", "b"}, {"d", "da", "db"});
   CHECK(derived(model, {scalar(1), scalar(2)}) == Doubles{3, 4, 1});
+}
+
+TEST_CASE("Gradient passes quantised values where that is asked for") {
+  Model model = model_of({node("QuantizeLinear", {"x", "scale"}, {"q"}),
+                          node("DequantizeLinear", {"q", "scale"}, {"d"}), node("Mul", {"d", "x"}, {"y"}),
+                          gradient({"x"}, {"dx"}, {"x"}, {}, "y")},
+                         {"x"}, {"dx"}, {2});
+  model.graph.initializers = {floats("scale", {}, {0.5F})};
+  const LiteralRef x = f32({2}, {1.2, 200}); // the scale's multiples end at 127.5
+  onnx::ImportOptions options;
+  CHECK(derived(model, {x}, options) == Doubles{1, 127.5});
+  options.straight_through = true;
+  CHECK(std::fabs(derived(model, {x}, options)[0] - 2.2) < 1e-6);
+  CHECK(derived(model, {x}, options)[1] == 127.5);
 }
 
 TEST_CASE("Gradient takes the values that it is given, not those of the graph") {

@@ -1,5 +1,5 @@
 // Declared gradients: results, parameters, kept results, seeds, order, rules, refusals.
-#include "tests/gradients/gradient_case.h"
+#include "tests/gradients/object_case.h"
 
 #include <cmath>
 
@@ -106,6 +106,52 @@ region(%a: f32[2]) { %n = negate %a : f32[2] return %n } : f32[2])",
     }
     func @g = gradient @f wrt x })");
   CHECK(elements(*run(*module, "g", {"3, -4", "1, 2"})[0]) == Values{1, 2});
+}
+
+TEST_CASE("the bytes of the tape are a fact of the function") {
+  const std::string text = R"(module @m {
+    symbol n in [1, 8]
+    func @f(%x: f32[n,4], %w: f32[4,4]) -> (f32[n,4]) {
+      %0 = dot %x, %w {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [0]} : f32[n,4]
+      %1 = tanh %0 : f32[n,4]
+      return %1
+    }
+    func @g = gradient @f wrt w
+    func @main(%x: f32[n,4], %w: f32[4,4]) -> (f32[4,4]) {
+      %d = call %x, %w {callee = "g"} : f32[4,4]
+      %e = call %x, %w {callee = "g"} : f32[4,4]
+      %r = add %d, %e : f32[4,4]
+      return %r
+    } })";
+  auto module = differentiated(text);
+  CHECK(module->find("main")->tape_bytes == 2 * 8 * 4 * 4); // the results of both tanh
+  std::string printed = print_module(*module);
+  CHECK((*parse_module("m", printed))->find("main")->tape_bytes == 256);
+  auto alone = differentiated(replaced(text, "%d = call %x, %w {callee = \"g\"}", "%d = copy %w"));
+  CHECK(alone->find("main")->tape_bytes == 128);
+  auto unbounded =
+      differentiated(replaced(replaced(text, "[1, 8]", "[1, 9223372036854775807]"), "func @main", "func @h"));
+  CHECK_FALSE(unbounded->find("h")->tape_bytes);
+}
+
+TEST_CASE("the tape of a loop holds what every step started from") {
+  auto module = differentiated(R"(module @m {
+    func @f(%x: f32[3]) -> (f32[3]) {
+      %zero = constant [0] : i64[]
+      %r:2 = while %zero, %x region(%i: i64[], %v: f32[3]) {
+        %limit = constant [5] : i64[]
+        %more = compare %i, %limit {direction = lt} : bool[]
+        return %more
+      }, region(%i: i64[], %v: f32[3]) {
+        %one = constant [1] : i64[]
+        %next = add %i, %one : i64[]
+        %s = sine %v : f32[3]
+        return %next, %s
+      } : (i64[], f32[3])
+      return %r#1
+    }
+    func @g = gradient @f wrt x })");
+  CHECK(module->find("g")->tape_bytes == 5 * 3 * 4 + 5 * 8); // the values and the numbers of steps
 }
 
 } // namespace

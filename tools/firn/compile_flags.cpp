@@ -213,6 +213,9 @@ static void add_model_options(CLI::App& verb, CompileFlags& flags) {
       ->take_all();
   verb.add_flag("--initializers-are-inputs", flags.options.import.initializers_are_inputs,
                 "keep initializers that are also graph inputs as inputs");
+  verb.add_flag("--straight-through", flags.options.import.straight_through,
+                "operators Gradient take what rounds, as quantised values are, for the identity within its "
+                "range; otherwise its derivative is 0");
 }
 
 void CompileFlags::add_to(CLI::App& verb) {

@@ -67,6 +67,8 @@ struct ImportOptions {
   bool is_fixed(const std::string& input) const {
     return constants.count(input) || constant_texts.count(input);
   }
+  // Gradients take what rounds for the identity (GradientOf::straight_through).
+  bool straight_through = false;
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
   // Pairs (graph input, graph output) that are one state: what the output gives is what the input has in

@@ -26,6 +26,10 @@ bool has_constant_operand(const Instruction& instruction) {
   return is_constant_expression(instruction.operand(0)) || is_constant_expression(instruction.operand(1));
 }
 
+bool is_straight_through(const Instruction& instruction) {
+  return instruction.attributes().flag("straight_through");
+}
+
 // Whether a square root is that of a sum, or of a mean: a norm or a deviation, whose derivative at 0 is taken
 // to be 0.
 bool is_norm(const Instruction& root) {

@@ -17,6 +17,7 @@
 // - Breaks: nothing.
 #include "compiler/graph/function_type.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
+#include "compiler/passes/gradient/straight_through.h"
 #include "compiler/passes/passes.h"
 
 #include <algorithm>
@@ -25,6 +26,37 @@ namespace firn {
 namespace {
 
 using gradient::ReverseSweep;
+
+// Bytes of a value at the bounds of its dims; nothing: a dim has no bound.
+std::optional<int64_t> bytes_at_bound(const Type& type) {
+  if (!type.is_tensor()) return std::nullopt;
+  Type bound = type.at_bound();
+  if (!checked_num_elements(bound.static_dims())) return std::nullopt;
+  return static_cast<int64_t>(bound.byte_size());
+}
+
+// Bytes of what instructions up to `last` compute and those behind it read.
+std::optional<int64_t> tape_bytes(const Region& body, const Instruction* last) {
+  std::set<gradient::ValueKey> kept;
+  std::optional<int64_t> sum = 0;
+  std::set<const Instruction*> forward;
+  bool is_behind = false;
+  auto keep = [&](Value value) {
+    const bool is_tape = forward.count(value.def) != 0 && !value.def->is(Opcode::Parameter) &&
+                         !value.def->is(Opcode::Constant);
+    if (!is_tape || !kept.insert(gradient::key_of(value)).second) return;
+    auto bytes = bytes_at_bound(value.type());
+    sum = sum && bytes ? std::optional(*sum + *bytes) : std::nullopt;
+  };
+  for (const auto& instruction : body.instructions()) {
+    if (is_behind)
+      gradient::visit_reads(*instruction, keep);
+    else
+      forward.insert(instruction.get());
+    is_behind = is_behind || instruction.get() == last;
+  }
+  return sum;
+}
 
 class Differentiation {
 public:
@@ -89,8 +121,10 @@ private:
     std::vector<Value> wrt, results;
     for (int number : declared.wrt) wrt.push_back(body.parameter(number));
     if (auto refused = gradient::inline_active(body, wrt)) return refused;
+    if (declared.straight_through) gradient::pass_straight_through(body, wrt);
     std::vector<Value> primals = body.results();
     ReverseSweep sweep(body, wrt);
+    const Instruction* last = body.snapshot().back(); // ends the forward computation
     GraphBuilder builder(body);
     Value from = primals[static_cast<size_t>(declared.from)];
     Value seed = declared.seedable ? body.parameter(static_cast<int>(body.parameters().size()) - 1)
@@ -104,6 +138,7 @@ private:
     // The sweep may have put other instructions in the place of loops.
     for (int number : declared.keeping) results.push_back(body.results()[static_cast<size_t>(number)]);
     body.set_results(std::move(results));
+    function.tape_bytes = tape_bytes(body, last);
     return gradient::inline_calls(body);
   }
 
@@ -159,11 +194,25 @@ Names subordinate_functions(const Module& module) {
   return names;
 }
 
+// Bytes of the tapes of the functions that calls in the region name.
+std::optional<int64_t> called_tapes(const Module& module, const Region& region) {
+  std::optional<int64_t> sum;
+  auto add = [&](std::optional<int64_t> bytes) {
+    if (bytes) sum = sum.value_or(0) + *bytes;
+  };
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::Call)) add(module.find(instruction->attributes().text("callee"))->tape_bytes);
+    for (int i = 0; i < instruction->num_regions(); ++i) add(called_tapes(module, instruction->region(i)));
+  }
+  return sum;
+}
+
 // Puts the bodies of gradients in the place of their calls, which kernels do not have. True if it was done.
 std::optional<Diagnostic> inline_gradients(Module& module, const Names& gradients, bool& done) {
   for (const auto& function : module.functions()) {
     if (!calls_one_of(function->body(), gradients)) continue;
     done = true;
+    if (!function->tape_bytes) function->tape_bytes = called_tapes(module, function->body());
     if (auto refused = gradient::inline_calls(function->body())) return refused;
   }
   return std::nullopt;
@@ -171,11 +220,11 @@ std::optional<Diagnostic> inline_gradients(Module& module, const Names& gradient
 
 // Removes those of the functions that nothing else names any more: otherwise they would be entries.
 void erase_unnamed(Module& module, const Names& subordinate) {
+  const std::string entry = module.entry.empty() ? "main" : module.entry; // a graph in text form may lack it
   Names kept;
   std::vector<const Function*> open;
   for (const auto& function : module.functions())
-    if (!subordinate.count(function->name()) || function.get() == &module.main())
-      open.push_back(function.get());
+    if (!subordinate.count(function->name()) || function->name() == entry) open.push_back(function.get());
   while (!open.empty()) {
     const Function& function = *open.back();
     open.pop_back();
@@ -208,7 +257,7 @@ bool differentiate(Module& module, const PassOptions& options) {
   }
   if (auto refused = inline_gradients(module, gradients, is_inlined)) options.refuse(*refused);
   if (is_inlined) erase_unnamed(module, subordinate);
-  return changed;
+  return gradient::remove_straight_through_marks(module) || changed;
 }
 
 } // namespace firn

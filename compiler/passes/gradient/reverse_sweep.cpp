@@ -7,19 +7,9 @@
 namespace firn::gradient {
 namespace {
 
-// Calls visit with every value that the instruction reads, also within its regions.
-template <class Visit> void visit_reads(const Instruction& instruction, const Visit& visit) {
-  for (Value operand : instruction.operands()) visit(operand);
-  if (!has_trait(instruction.opcode(), Captures)) return;
-  for (int i = 0; i < instruction.num_regions(); ++i) {
-    for (const auto& inner : instruction.region(i).instructions()) visit_reads(*inner, visit);
-    for (Value result : instruction.region(i).results()) visit(result);
-  }
-}
-
 // Ops that no cotangent goes through: their results do not vary, or only in steps.
 bool is_constant_along(const Instruction& instruction) {
-  return adjoint_of(instruction.opcode()).form == AdjointForm::Zero;
+  return adjoint_of(instruction).form == AdjointForm::Zero;
 }
 
 // Whether a mask on the result has to be put on the operands' contributions too: a sum passes zeros on.

@@ -15,6 +15,16 @@ inline ValueKey key_of(Value value) {
   return {value.def, value.index};
 }
 
+// Calls visit with every value that the instruction reads, also within its regions.
+template <class Visit> void visit_reads(const Instruction& instruction, const Visit& visit) {
+  for (Value operand : instruction.operands()) visit(operand);
+  if (!has_trait(instruction.opcode(), Captures)) return;
+  for (int i = 0; i < instruction.num_regions(); ++i) {
+    for (const auto& inner : instruction.region(i).instructions()) visit_reads(*inner, visit);
+    for (Value result : instruction.region(i).results()) visit(result);
+  }
+}
+
 // Replaces calls and composites that depend on active values and have no rule of their own by their bodies.
 // Nothing, or why a call cannot be.
 std::optional<Diagnostic> inline_active(Region& region, const std::vector<Value>& active);

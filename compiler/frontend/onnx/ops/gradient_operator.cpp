@@ -195,7 +195,7 @@ private:
   }
 
   void call_gradient(std::vector<Value> arguments) {
-    GradientOf declared{primal_->name(), 0, {}, {}, /*seedable=*/false};
+    GradientOf declared{primal_->name(), 0, {}, {}, /*seedable=*/false, state_.options.straight_through};
     std::vector<Type> types;
     for (size_t i = 0; i < xs_.size(); ++i) {
       if (!node_.has_output(static_cast<int>(i))) continue;
