@@ -13,6 +13,7 @@
 //   gelu                  x {approximate = none|tanh}
 //   silu                  x, as hard_swish and mish
 //   lstm, gru, rnn        see RecurrentOptions
+//   softmax_cross_entropy, negative_log_likelihood  see class_losses.h
 //   resample              see resample.h
 //   pack                  see packing.h
 //   tree_ensemble         see tree_ensemble.h
@@ -56,6 +57,8 @@ Value make_silu(GraphBuilder& builder, Value x);
 Value make_hard_swish(GraphBuilder& builder, Value x);
 Value make_mish(GraphBuilder& builder, Value x);
 
+// The dtype of sums of a dtype's elements: half precision is too narrow for these.
+DType accumulator_dtype(DType dtype);
 // log(1 + exp(x)), without overflow; plain ops.
 Value softplus(GraphBuilder& builder, Value x);
 // Elements [start, limit) of one dim, all of the others; a plain op.

@@ -1,4 +1,5 @@
 // Composites: rules of their own give what the bodies give, and every composite has a gradient.
+#include "compiler/graph/class_losses.h"
 #include "compiler/graph/composites.h"
 #include "compiler/graph/function_type.h"
 #include "compiler/passes/gradient/finite_differences.h"
@@ -82,6 +83,68 @@ TEST_CASE("activations") {
                     +[](GraphBuilder&b, Value x) { return make_gelu(b, x, false); },
                     +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }})
     check_composite({{"x", {7}}}, [&](GraphBuilder& b, const Values& p) { return Values{make(b, p[0])}; });
+}
+
+// Losses of scores [n, classes, d...] by labels that draws choose, one of them ignored.
+void check_class_loss(const std::vector<int64_t>& dims, const char* reduction, bool ignores, bool weighs) {
+  std::vector<int64_t> places = dims;
+  places.erase(places.begin() + 1);
+  std::vector<int64_t> labels(static_cast<size_t>(Type::tensor_of(DType::I64, places).num_elements()));
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int64_t>(i * 5 % 7) % dims[1];
+  if (labels.size() > 2) labels[2] = ignores ? -100 : -1;
+  ClassLossOptions options{reduction, {}};
+  if (ignores) options.ignore_index = -100;
+  std::vector<TestParameter> parameters{{"x", dims}};
+  if (weighs) parameters.push_back({"positive", {dims[1]}});
+  auto label_constant = [&](GraphBuilder& b) {
+    return b.constant(Literal::of<int64_t>(DType::I64, places, labels));
+  };
+  check_composite(parameters, [&](GraphBuilder& b, const Values& p) {
+    Value weights = weighs ? p[1] : Value{};
+    return Values{make_negative_log_likelihood(b, p[0], label_constant(b), weights, options)};
+  });
+  for (bool shows_logs : {false, true})
+    check_composite(parameters, [&](GraphBuilder& b, const Values& p) {
+      Value weights = weighs ? p[1] : Value{};
+      Instruction* made =
+          make_softmax_cross_entropy(b, p[0], label_constant(b), weights, options, shows_logs);
+      return shows_logs ? Values{made->result(0), made->result(1)} : Values{made->result()};
+    });
+}
+
+TEST_CASE("losses over classes") {
+  for (const char* reduction : {"none", "mean", "sum"}) {
+    check_class_loss({5, 3}, reduction, false, false);
+    check_class_loss({5, 7}, reduction, true, false);
+    check_class_loss({3, 3, 1, 2}, reduction, false, true);
+    check_class_loss({2, 5, 3}, reduction, true, true);
+    check_class_loss({1, 1}, reduction, false, true);
+    if (std::string(reduction) != "mean") check_class_loss({0, 3}, reduction, true, true);
+  }
+}
+
+TEST_CASE("losses over classes of labels that runs give, at any batch") {
+  for (const char* reduction : {"mean", "sum"}) {
+    ClassLossOptions options{reduction, -3};
+    std::string text =
+        text_of({{"x", {13, 3, 2}}, {"index3", {13, 2}, DType::I32}, {"positive", {3}}},
+                [&](GraphBuilder& b, const Values& p) {
+                  return Values{make_softmax_cross_entropy(b, p[0], p[1], p[2], options)->result()};
+                });
+    std::string symbol = std::string("symbol n in ") + (options.reduction == "mean" ? "[3, 7]" : "[0, 7]");
+    text = replaced(replaced(text, "[13,", "[n,"), "func @f", symbol + " func @f");
+    INFO(text);
+    check_by_differences(text, "f", 4);
+    check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
+  }
+}
+
+TEST_CASE("ignored labels have derivative 0, even if all are ignored") {
+  std::string text = text_of({{"x", {2, 3}}}, [](GraphBuilder& b, const Values& p) {
+    Value labels = b.constant(Literal::of<int64_t>(DType::I64, {2}, {9, 9}));
+    return Values{make_softmax_cross_entropy(b, p[0], labels, {}, {"mean", 9})->result()};
+  });
+  for (double element : elements(*gradients_of(text)[0])) CHECK(element == 0);
 }
 
 RecurrentOperands operands_of(const Values& p) {

@@ -28,6 +28,8 @@ void derive(VectorJacobian& v);
 
 // Whether a composite has a rule of its own; the others are inlined before they are derived.
 bool has_composite_rule(const Instruction& composite);
+// The rules of composites, by family.
+void derive_class_loss(VectorJacobian& v);
 
 // The functions that rows name, by family.
 #define FIRN_ADJOINT(enumerator, form) FIRN_DECLARE_##form

@@ -6,14 +6,9 @@
 namespace firn::gradient {
 namespace {
 
-// Half precision is too narrow for sums.
-DType accumulator(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
-}
-
 // dx = y (dy - sum(dy y))
 void derive_softmax(VectorJacobian& v) {
-  DType wide = accumulator(v.y().dtype());
+  DType wide = accumulator_dtype(v.y().dtype());
   Value y = v.b.convert(v.y(), wide), dy = v.b.convert(v.dy(), wide);
   Value sum =
       v.b.reduce(Opcode::Add, v.b.binary(Opcode::Multiply, dy, y), {v.attributes().integer("dim")}, true);
@@ -23,7 +18,7 @@ void derive_softmax(VectorJacobian& v) {
 
 // dx = dy - exp(y) sum(dy)
 void derive_log_softmax(VectorJacobian& v) {
-  DType wide = accumulator(v.y().dtype());
+  DType wide = accumulator_dtype(v.y().dtype());
   Value y = v.b.convert(v.y(), wide), dy = v.b.convert(v.dy(), wide);
   Value sum = v.b.reduce(Opcode::Add, dy, {v.attributes().integer("dim")}, true);
   Value share = v.b.binary(Opcode::Multiply, v.b.unary(Opcode::Exponential, y), sum);
@@ -78,7 +73,13 @@ private:
 
 } // namespace
 
+static bool is_class_loss(const Instruction& composite) {
+  return is_composite(composite, "softmax_cross_entropy") ||
+         is_composite(composite, "negative_log_likelihood");
+}
+
 bool has_composite_rule(const Instruction& composite) {
+  if (is_class_loss(composite)) return true;
   if (is_composite(composite, "layer_norm")) return composite.num_results() == 1;
   return is_composite(composite, "softmax") || is_composite(composite, "log_softmax") ||
          is_composite(composite, "rms_norm");
@@ -88,6 +89,7 @@ void derive_composite(VectorJacobian& v) {
   if (is_empty(v.y().type())) return;
   if (is_composite(v.primal, "softmax")) return derive_softmax(v);
   if (is_composite(v.primal, "log_softmax")) return derive_log_softmax(v);
+  if (is_class_loss(v.primal)) return derive_class_loss(v);
   Normalization(v).derive();
 }
 

@@ -1,4 +1,6 @@
-// Patterns of recover-composites: sigmoid, silu, hard-swish, gelu, softmax, written out by exporters.
+// Patterns of recover-composites: sigmoid, silu, hard-swish, gelu, softmax, written out by exporters; and
+// losses of softmax.
+#include "compiler/graph/class_losses.h"
 #include "compiler/graph/composites.h"
 #include "compiler/passes/simplify/recover.h"
 
@@ -195,6 +197,18 @@ Value recover_log_softmax(Instruction& subtract, GraphBuilder& builder) {
   if (!powers || !powers.def->is(Opcode::Exponential) || !(powers.def->operand(0) == subtract.operand(0)))
     return {};
   return make_log_softmax(builder, shifted->first, static_cast<int>(shifted->second));
+}
+
+// negative_log_likelihood of log_softmax over the classes
+Value recover_cross_entropy(Instruction& loss, GraphBuilder& builder) {
+  Instruction& logs = *loss.operand(0).def;
+  if (!is_composite(loss, "negative_log_likelihood") || !is_composite(logs, "log_softmax") ||
+      logs.attributes().integer("dim") != 1)
+    return {};
+  Value weights = loss.num_operands() > 2 ? loss.operand(2) : Value{};
+  return make_softmax_cross_entropy(builder, logs.operand(0), loss.operand(1), weights,
+                                    class_loss_options(loss))
+      ->result();
 }
 
 } // namespace firn
