@@ -54,6 +54,15 @@ void check_composite(const std::vector<TestParameter>& parameters, const Composi
       CHECK(std::fabs(by_rule[i]->get_double(k) - expected[i]->get_double(k)) < 1e-12);
 }
 
+// Checks a function whose extents of 13 become a symbol from `lower` to 7.
+void check_at_any_extent(const std::vector<TestParameter>& parameters, int lower, const CompositeBody& body) {
+  std::string text = replaced(text_of(parameters, body), "[13", "[n");
+  text = replaced(text, "func @f", "symbol n in [" + std::to_string(lower) + ", 7] func @f");
+  INFO(text);
+  check_by_differences(text, "f", 4);
+  check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
+}
+
 TEST_CASE("softmax and norms") {
   for (int dim : {0, 1, 2}) {
     check_composite({{"x", {2, 3, 5}}},
@@ -81,8 +90,12 @@ TEST_CASE("activations") {
   using Make = Value (*)(GraphBuilder&, Value);
   for (Make make : {make_silu, make_hard_swish, make_mish,
                     +[](GraphBuilder&b, Value x) { return make_gelu(b, x, false); },
-                    +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }})
-    check_composite({{"x", {7}}}, [&](GraphBuilder& b, const Values& p) { return Values{make(b, p[0])}; });
+                    +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }}) {
+    auto body = [&](GraphBuilder& b, const Values& p) { return Values{make(b, p[0])}; };
+    for (const std::vector<int64_t>& dims : {std::vector<int64_t>{7}, {1}, {0, 3}})
+      check_composite({{"x", dims}}, body);
+    check_at_any_extent({{"x", {13, 3}}}, 0, body);
+  }
 }
 
 // Losses of scores [n, classes, d...] by labels that draws choose, one of them ignored.
@@ -126,16 +139,12 @@ TEST_CASE("losses over classes") {
 TEST_CASE("losses over classes of labels that runs give, at any batch") {
   for (const char* reduction : {"mean", "sum"}) {
     ClassLossOptions options{reduction, -3};
-    std::string text =
-        text_of({{"x", {13, 3, 2}}, {"index3", {13, 2}, DType::I32}, {"positive", {3}}},
-                [&](GraphBuilder& b, const Values& p) {
-                  return Values{make_softmax_cross_entropy(b, p[0], p[1], p[2], options)->result()};
-                });
-    std::string symbol = std::string("symbol n in ") + (options.reduction == "mean" ? "[3, 7]" : "[0, 7]");
-    text = replaced(replaced(text, "[13,", "[n,"), "func @f", symbol + " func @f");
-    INFO(text);
-    check_by_differences(text, "f", 4);
-    check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
+    std::vector<TestParameter> parameters{
+        {"x", {13, 3, 2}}, {"index3", {13, 2}, DType::I32}, {"positive", {3}}};
+    check_at_any_extent(parameters, options.reduction == "mean" ? 3 : 0,
+                        [&](GraphBuilder& b, const Values& p) {
+                          return Values{make_softmax_cross_entropy(b, p[0], p[1], p[2], options)->result()};
+                        });
   }
 }
 

@@ -48,6 +48,26 @@ TEST_CASE("bounds are not passed on from") {
                   "-1, 0, 3, 6, 7", 5) == Values{0, 0, 1, 0, 0});
 }
 
+TEST_CASE("hard_swish has its slope at its bounds, and activations have theirs far from 0") {
+  using Make = Value (*)(GraphBuilder&, Value);
+  auto slopes = [](Make make, const std::string& x, int64_t count) {
+    std::string text = text_of({{"x", {count}}}, [&](GraphBuilder& b, const std::vector<Value>& p) {
+      return std::vector{make(b, p[0])};
+    });
+    text = text.substr(0, text.rfind('}')) + "func @g = gradient @f wrt x }";
+    auto module = differentiated(text);
+    std::vector<double> evaluated = elements(*run(*module, "g", {x})[0]);
+    check_object_alike(text, literals_of(*module->find("g"), {x}), evaluated);
+    return evaluated;
+  };
+  CHECK(slopes(make_hard_swish, "-4, -3, 0, 3, 4", 5) == Values{0, 0, 0.5, 1, 1});
+  for (Make make : {make_silu, make_mish, +[](GraphBuilder&b, Value x) { return make_gelu(b, x, false); },
+                    +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }}) {
+    std::vector<double> far = slopes(make, "-1000, 1000", 2);
+    CHECK(far == Values{0, 1});
+  }
+}
+
 TEST_CASE("equal operands share, steps are flat") {
   CHECK(gradients("%r = maximum %x, %y : f64[3]", "-1, 2, 3", 3, "x", "0, 2, 1") == Values{0, 0.5, 1});
   CHECK(gradients("%r = minimum %x, %y : f64[3]", "-1, 2, 3", 3, "y", "0, 2, 1") == Values{0, 0.5, 1});

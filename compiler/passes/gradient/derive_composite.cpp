@@ -79,7 +79,8 @@ static bool is_class_loss(const Instruction& composite) {
 }
 
 bool has_composite_rule(const Instruction& composite) {
-  if (is_class_loss(composite)) return true;
+  bool is_expression = adjoint_of(composite).form == AdjointForm::Elementwise;
+  if (is_expression || is_class_loss(composite)) return true;
   if (is_composite(composite, "layer_norm")) return composite.num_results() == 1;
   return is_composite(composite, "softmax") || is_composite(composite, "log_softmax") ||
          is_composite(composite, "rms_norm");
