@@ -222,6 +222,26 @@ Value make_group_norm(GraphBuilder& builder, Value x, Value scale, Value bias, i
       ->result();
 }
 
+Instruction* make_batch_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon) {
+  std::vector<int64_t> dims = dims_from(2, x.rank());
+  dims.insert(dims.begin(), 0);
+  Type statistics = x.type();
+  for (int64_t d : dims) statistics.dims[static_cast<size_t>(d)] = Dim(1);
+  return make_composite(
+      builder, "batch_norm", {x, scale, bias}, {x.type(), statistics, statistics}, {{"epsilon", epsilon}},
+      [&](GraphBuilder& b, const Values& p) {
+        Value center = mean(b, p[0], dims);
+        Value centered = b.binary(Opcode::Subtract, p[0], center);
+        Value variance = mean(b, b.binary(Opcode::Multiply, centered, centered), dims);
+        Value stabilised = b.binary(Opcode::Add, variance, b.scalar(x.dtype(), epsilon));
+        // One multiplication and one addition per element.
+        Value factor = b.binary(Opcode::Divide, p[1], b.unary(Opcode::Sqrt, stabilised));
+        Value offset = b.binary(Opcode::Subtract, p[2], b.binary(Opcode::Multiply, center, factor));
+        return Values{b.binary(Opcode::Add, b.binary(Opcode::Multiply, p[0], factor), offset), center,
+                      variance};
+      });
+}
+
 static constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
 Value make_gelu(GraphBuilder& builder, Value x, bool tanh_approximation) {

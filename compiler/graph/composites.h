@@ -10,6 +10,9 @@
 //   rms_norm              x, scale {dim, epsilon, stash}: the result has scale's dtype
 //   instance_norm         x [N,C,...], scale [C], bias [C] {epsilon}: over dims 2 and up
 //   group_norm            x [N,C,...], scale [C], bias [C] {groups = g, epsilon, stash}
+//   batch_norm            x [N,C,...], scale, bias {epsilon}: over dim 0 and dims 2 and up; scale and bias
+//                         broadcast to x. Results y, mean and variance, these of extents 1 along those dims;
+//                         all in x's dtype, f32 or wider
 //   gelu                  x {approximate = none|tanh}
 //   silu                  x, as hard_swish and mish
 //   lstm, gru, rnn        see RecurrentOptions
@@ -52,6 +55,7 @@ Value make_rms_norm(GraphBuilder& builder, Value x, Value scale, int dim, double
 Value make_instance_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon);
 Value make_group_norm(GraphBuilder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
                       DType stash);
+Instruction* make_batch_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon);
 Value make_gelu(GraphBuilder& builder, Value x, bool tanh_approximation);
 Value make_silu(GraphBuilder& builder, Value x);
 Value make_hard_swish(GraphBuilder& builder, Value x);

@@ -54,36 +54,80 @@ void check_composite(const std::vector<TestParameter>& parameters, const Composi
       CHECK(std::fabs(by_rule[i]->get_double(k) - expected[i]->get_double(k)) < 1e-12);
 }
 
-// Checks a function whose extents of 13 become a symbol from `lower` to 7.
+// Checks a function whose parameters have a symbol, from `lower` to 7, for extents of 13.
 void check_at_any_extent(const std::vector<TestParameter>& parameters, int lower, const CompositeBody& body) {
-  std::string text = replaced(text_of(parameters, body), "[13", "[n");
-  text = replaced(text, "func @f", "symbol n in [" + std::to_string(lower) + ", 7] func @f");
+  std::string signature;
+  for (const TestParameter& each : parameters)
+    signature += (signature.empty() ? "%" : ", %") + std::string(each.name) + ": " +
+                 Type::tensor_of(each.dtype, each.dims).to_string();
+  auto module = parse_module("m", "module @m { symbol n in [" + std::to_string(lower) + ", 7] func @f(" +
+                                      replaced(signature, "[13", "[n") + ") -> () { return } }");
+  if (!module) FAIL(module.error().message);
+  Region& region = (*module)->find("f")->body();
+  Values values;
+  for (Instruction* parameter : region.parameters()) values.push_back(parameter->result());
+  GraphBuilder builder(region);
+  region.set_results(body(builder, values));
+  std::string text = print_module(**module);
   INFO(text);
   check_by_differences(text, "f", 4);
   check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
 }
 
-TEST_CASE("softmax and norms") {
+TEST_CASE("softmax") {
   for (int dim : {0, 1, 2}) {
     check_composite({{"x", {2, 3, 5}}},
                     [&](GraphBuilder& b, const Values& p) { return Values{make_softmax(b, p[0], dim)}; });
     check_composite({{"x", {2, 3, 5}}},
                     [&](GraphBuilder& b, const Values& p) { return Values{make_log_softmax(b, p[0], dim)}; });
   }
-  for (bool statistics : {false, true})
-    check_composite(
-        {{"x", {2, 3, 5}}, {"scale", {3, 5}}, {"bias", {5}}}, [&](GraphBuilder& b, const Values& p) {
-          return Values{make_layer_norm(b, p[0], p[1], p[2], 1, 0.01, DType::F64, statistics)->result()};
-        });
-  check_composite({{"x", {2, 3, 5}}, {"scale", {5}}}, [](GraphBuilder& b, const Values& p) {
-    return Values{make_rms_norm(b, p[0], p[1], 2, 0.01, DType::F64)};
-  });
-  check_composite({{"x", {2, 3, 5}}, {"scale", {3}}, {"bias", {3}}}, [](GraphBuilder& b, const Values& p) {
+}
+
+Values results_of(const Instruction& composite) {
+  Values results;
+  for (int i = 0; i < composite.num_results(); ++i)
+    results.push_back(const_cast<Instruction&>(composite).result(i));
+  return results;
+}
+
+TEST_CASE("norms over the last dims, with their statistics") {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{2, 3, 5}, {1, 1, 2}, {13, 3, 5}})
+    for (bool statistics : {false, true})
+      for (int dim : {1, 2}) {
+        std::vector<TestParameter> parameters{
+            {"x", dims}, {"scale", {dims[1], dims[2]}}, {"bias", {dims[2]}}};
+        auto body = [&](GraphBuilder& b, const Values& p) {
+          return results_of(*make_layer_norm(b, p[0], p[1], p[2], dim, 0.01, DType::F64, statistics));
+        };
+        if (dims[0] == 13)
+          check_at_any_extent(parameters, 0, body);
+        else
+          check_composite(parameters, body);
+      }
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{2, 3, 5}, {0, 3, 2}})
+    check_composite({{"x", dims}, {"scale", {dims[2]}}}, [](GraphBuilder& b, const Values& p) {
+      return Values{make_rms_norm(b, p[0], p[1], 2, 0.01, DType::F64)};
+    });
+}
+
+TEST_CASE("norms of channels") {
+  auto instance = [](GraphBuilder& b, const Values& p) {
     return Values{make_instance_norm(b, p[0], p[1], p[2], 0.01)};
-  });
-  check_composite({{"x", {2, 4, 5}}, {"scale", {4}}, {"bias", {4}}}, [](GraphBuilder& b, const Values& p) {
+  };
+  auto group = [](GraphBuilder& b, const Values& p) {
     return Values{make_group_norm(b, p[0], p[1], p[2], 2, 0.01, DType::F64)};
-  });
+  };
+  auto batch = [](GraphBuilder& b, const Values& p) {
+    std::vector<Dim> dims(static_cast<size_t>(p[0].rank()), Dim(1));
+    dims[1] = p[1].type().dims[0];
+    return results_of(*make_batch_norm(b, p[0], b.reshape(p[1], dims), b.reshape(p[2], dims), 0.01));
+  };
+  for (const CompositeBody& body : {CompositeBody(instance), CompositeBody(group), CompositeBody(batch)}) {
+    for (const std::vector<int64_t>& dims : {std::vector<int64_t>{2, 4, 5}, {3, 2, 1, 3}, {1, 2, 7}})
+      check_composite({{"x", dims}, {"scale", {dims[1]}}, {"bias", {dims[1]}}}, body);
+    check_at_any_extent({{"x", {13, 4, 3, 2}}, {"scale", {4}}, {"bias", {4}}}, 1, body);
+  }
+  check_composite({{"x", {5, 3}}, {"scale", {3}}, {"bias", {3}}}, batch);
 }
 
 TEST_CASE("activations") {

@@ -30,6 +30,7 @@ void derive(VectorJacobian& v);
 bool has_composite_rule(const Instruction& composite);
 // The rules of composites, by family.
 void derive_class_loss(VectorJacobian& v);
+void derive_norm(VectorJacobian& v);
 
 // The functions that rows name, by family.
 #define FIRN_ADJOINT(enumerator, form) FIRN_DECLARE_##form

@@ -3,6 +3,8 @@
 
 #include "compiler/graph/composites.h"
 
+#include <algorithm>
+
 namespace firn::gradient {
 namespace {
 
@@ -25,54 +27,14 @@ void derive_log_softmax(VectorJacobian& v) {
   v.give(0, v.b.convert(v.b.binary(Opcode::Subtract, dy, share), v.x().dtype()));
 }
 
-// A row of x as layer_norm and rms_norm see it: what is normalised, and by what.
-class Normalization {
-public:
-  Normalization(VectorJacobian& v)
-      : v_(v), b_(v.b), stash_(*std::get_if<DType>(v.attributes().find("stash"))),
-        dims_(numbers_below(v.x().rank(), v.attributes().integer("dim"))) {
-    centred_ = b_.convert(v.x(), stash_);
-    if (is_composite(v.primal, "layer_norm"))
-      centred_ = b_.binary(Opcode::Subtract, centred_, mean(centred_));
-    Value variance = mean(b_.binary(Opcode::Multiply, centred_, centred_));
-    Value epsilon = b_.scalar(stash_, v.attributes().number("epsilon", 0));
-    inverse_ = b_.unary(Opcode::Rsqrt, b_.binary(Opcode::Add, variance, epsilon));
-    normal_ = b_.binary(Opcode::Multiply, centred_, inverse_);
-  }
-
-  // dx = (g - mean(g) - n mean(g n)) / deviation with g = dy scale, n the normalised row; rms_norm has no
-  // mean(g).
-  void derive() {
-    Value dy = b_.convert(v_.dy(), stash_);
-    if (v_.wants(0)) {
-      Value g = b_.binary(Opcode::Multiply, dy, b_.convert(v_.x(1), stash_));
-      Value along = b_.binary(Opcode::Multiply, normal_, mean(b_.binary(Opcode::Multiply, g, normal_)));
-      Value across = b_.binary(Opcode::Subtract, g, along);
-      if (is_composite(v_.primal, "layer_norm")) across = b_.binary(Opcode::Subtract, across, mean(g));
-      v_.give(0, b_.convert(b_.binary(Opcode::Multiply, across, inverse_), v_.x(0).dtype()));
-    }
-    if (v_.wants(1)) give_sum(1, b_.binary(Opcode::Multiply, dy, normal_));
-    if (v_.primal.num_operands() > 2 && v_.wants(2)) give_sum(2, dy);
-  }
-
-private:
-  Value mean(Value x) {
-    Value sum = b_.reduce(Opcode::Add, x, dims_, /*keep_dims=*/true);
-    return b_.binary(Opcode::Divide, sum, count_elements(b_, x, dims_, stash_));
-  }
-  void give_sum(int operand, Value value) {
-    v_.give(operand, b_.convert(sum_to(b_, value, v_.x(operand).type().dims), v_.x(operand).dtype()));
-  }
-
-  VectorJacobian& v_;
-  GraphBuilder& b_;
-  DType stash_;
-  std::vector<int64_t> dims_;
-  Value centred_, inverse_, normal_;
-};
-
 } // namespace
 
+static bool is_norm(const Instruction& composite) {
+  static constexpr const char* kNames[] = {"layer_norm", "rms_norm", "instance_norm", "group_norm",
+                                           "batch_norm"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* name) { return is_composite(composite, name); });
+}
 static bool is_class_loss(const Instruction& composite) {
   return is_composite(composite, "softmax_cross_entropy") ||
          is_composite(composite, "negative_log_likelihood");
@@ -81,9 +43,7 @@ static bool is_class_loss(const Instruction& composite) {
 bool has_composite_rule(const Instruction& composite) {
   bool is_expression = adjoint_of(composite).form == AdjointForm::Elementwise;
   if (is_expression || is_class_loss(composite)) return true;
-  if (is_composite(composite, "layer_norm")) return composite.num_results() == 1;
-  return is_composite(composite, "softmax") || is_composite(composite, "log_softmax") ||
-         is_composite(composite, "rms_norm");
+  return is_norm(composite) || is_composite(composite, "softmax") || is_composite(composite, "log_softmax");
 }
 
 void derive_composite(VectorJacobian& v) {
@@ -91,7 +51,7 @@ void derive_composite(VectorJacobian& v) {
   if (is_composite(v.primal, "softmax")) return derive_softmax(v);
   if (is_composite(v.primal, "log_softmax")) return derive_log_softmax(v);
   if (is_class_loss(v.primal)) return derive_class_loss(v);
-  Normalization(v).derive();
+  derive_norm(v);
 }
 
 } // namespace firn::gradient
