@@ -1,7 +1,10 @@
 // Composites: rules of their own give what the bodies give, and every composite has a gradient.
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/class_losses.h"
 #include "compiler/graph/composites.h"
 #include "compiler/graph/function_type.h"
+#include "compiler/graph/resample.h"
+#include "compiler/passes/gradient/adjoints.h"
 #include "compiler/passes/gradient/finite_differences.h"
 #include "tests/gradients/object_case.h"
 
@@ -198,6 +201,55 @@ TEST_CASE("ignored labels have derivative 0, even if all are ignored") {
     return Values{make_softmax_cross_entropy(b, p[0], labels, {}, {"mean", 9})->result()};
   });
   for (double element : elements(*gradients_of(text)[0])) CHECK(element == 0);
+}
+
+LiteralRef indices(const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+  return Literal::of<int64_t>(DType::I32, dims, values);
+}
+LiteralRef weights(const std::vector<int64_t>& dims, const std::vector<double>& values) {
+  return Literal::of(DType::F64, dims, values);
+}
+
+TEST_CASE("resampling, whose cotangents are resampled by transposed tables") {
+  ResampledDim rows{1, indices({2, 5}, {0, 0, 1, 1, 2, 0, 1, 2, 2, 2}),
+                    weights({2, 5}, {1, 0.7, 0.4, 0.9, 0.5, 0, 0.3, 0.6, 0.1, 0.5})};
+  ResampledDim columns{2, indices({1, 2}, {3, 3}), weights({1, 2}, {1, -0.5})};
+  ResampledDim one{2, indices({1, 1}, {0}), weights({1, 1}, {3})};
+  auto by = [](std::vector<ResampledDim> dims) {
+    return [=](GraphBuilder& b, const Values& p) { return Values{make_resample(b, p[0], dims)}; };
+  };
+  check_composite({{"x", {2, 3, 4}}}, by({rows, columns}));
+  check_composite({{"x", {0, 3, 4}}}, by({columns}));
+  check_composite({{"x", {1, 3, 1}}}, by({one, rows}));
+  check_at_any_extent({{"x", {13, 3, 4}}}, 0, by({rows, columns}));
+}
+
+TEST_CASE("resampling that all results read from one place is derived through its body") {
+  ResampledDim one{1, indices({1, 12}, std::vector<int64_t>(12, 0)),
+                   weights({1, 12}, std::vector<double>(12, 0.5))};
+  check_composite({{"x", {1, 7}}}, [&](GraphBuilder& b, const Values& p) {
+    Value y = make_resample(b, p[0], {one});
+    CHECK_FALSE(gradient::has_composite_rule(*y.def));
+    return Values{y};
+  });
+}
+
+TEST_CASE("products with integers in blocks, by rows and by scales") {
+  LiteralRef few = Literal::of<int64_t>(DType::I8, {2, 2, 2}, {1, -2, 3, 4, -5, 6, 7, -8});
+  LiteralRef stored =
+      Literal::of<int64_t>(DType::U4, {2, 1, 8}, {8, 1, 15, 4, 0, 9, 7, 2, 3, 3, 12, 8, 6, 5, 1, 14});
+  for (bool has_words : {false, true}) {
+    LiteralRef integers = has_words ? stored : few;
+    int64_t n = integers->dims()[0], blocks = integers->dims()[1], block = integers->dims()[2];
+    auto body = [&](GraphBuilder& b, const Values& p) {
+      return Values{make_blocked_dot(b, p[0], b.constant(integers), p[1])};
+    };
+    for (const std::vector<int64_t>& rows : {std::vector<int64_t>{3}, {}, {2, 1}, {0}}) {
+      std::vector<int64_t> dims = rows;
+      dims.push_back(blocks * block);
+      check_composite({{"x", dims, DType::F32}, {"scales", {n, blocks}, DType::F32}}, body);
+    }
+  }
 }
 
 RecurrentOperands operands_of(const Values& p) {

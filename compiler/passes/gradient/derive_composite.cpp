@@ -1,6 +1,7 @@
 // Adjoints of composites with a shorter or more stable derivative than their body's. All others are inlined.
 #include "compiler/passes/gradient/adjoints.h"
 
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/composites.h"
 
 #include <algorithm>
@@ -40,18 +41,24 @@ static bool is_class_loss(const Instruction& composite) {
          is_composite(composite, "negative_log_likelihood");
 }
 
+static bool has_blocked_dot_rule(const Instruction& composite) {
+  return is_composite(composite, "blocked_dot") && !has_byte_rows(composite);
+}
+
 bool has_composite_rule(const Instruction& composite) {
-  bool is_expression = adjoint_of(composite).form == AdjointForm::Elementwise;
-  if (is_expression || is_class_loss(composite)) return true;
-  return is_norm(composite) || is_composite(composite, "softmax") || is_composite(composite, "log_softmax");
+  return adjoint_of(composite).form == AdjointForm::Elementwise || is_composite(composite, "softmax") ||
+         is_composite(composite, "log_softmax") || is_norm(composite) || is_class_loss(composite) ||
+         has_resample_rule(composite) || has_blocked_dot_rule(composite);
 }
 
 void derive_composite(VectorJacobian& v) {
   if (is_empty(v.y().type())) return;
   if (is_composite(v.primal, "softmax")) return derive_softmax(v);
   if (is_composite(v.primal, "log_softmax")) return derive_log_softmax(v);
+  if (is_norm(v.primal)) return derive_norm(v);
   if (is_class_loss(v.primal)) return derive_class_loss(v);
-  derive_norm(v);
+  if (is_composite(v.primal, "resample")) return derive_resample(v);
+  derive_blocked_dot(v);
 }
 
 } // namespace firn::gradient
