@@ -102,6 +102,29 @@ TEST_CASE("a branch that a select does not take adds nothing, whatever its deriv
   CHECK(gradients(guarded, "0, -1, 4", 3) == Values{0, 0, 1.25});
 }
 
+TEST_CASE("rows that a mask covers entirely add nothing") {
+  auto masked = [](Value (*make)(GraphBuilder&, Value, int)) {
+    return text_of(
+        {{"x", {2, 3}}, {"k", {3}}, {"v", {2, 3}}}, [&](GraphBuilder& b, const std::vector<Value>& p) {
+          Value allowed = b.constant(Literal::of<int64_t>(DType::Bool, {2, 3}, {0, 0, 0, 1, 1, 0}));
+          Value is_row = b.constant(Literal::of<int64_t>(DType::Bool, {2, 1}, {0, 1}));
+          Value low = b.scalar(DType::F64, -INFINITY), zero = b.scalar(DType::F64, 0);
+          Value scores = b.select(allowed, b.binary(Opcode::Multiply, p[0], p[1]), low);
+          return std::vector{b.binary(Opcode::Multiply, b.select(is_row, make(b, scores, 1), zero), p[2])};
+        });
+  };
+  auto gradients_of = [](std::string text, const std::string& v) {
+    text = text.substr(0, text.rfind('}')) + "func @g = gradient @f wrt k }";
+    auto module = differentiated(text);
+    std::vector<std::string> inputs{"7, 8, 9, 2, 2, 5", "1, 1, 1", v};
+    std::vector<double> evaluated = elements(*run(*module, "g", inputs)[0]);
+    check_object_alike(text, literals_of(*module->find("g"), inputs), evaluated);
+    return evaluated;
+  };
+  CHECK(gradients_of(masked(make_softmax), "9, 9, 9, 1, 3, 5") == Values{-1, 1, 0});
+  CHECK(gradients_of(masked(make_log_softmax), "9, 9, 9, 1, 3, 0") == Values{-2, 2, 0});
+}
+
 TEST_CASE("products are exact where factors are 0") {
   std::string product =
       "%i = constant [1] : f64[] %p = reduce %x, %i {dims = [0]} region(%a: f64[], %b: f64[]) "

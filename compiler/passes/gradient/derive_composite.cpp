@@ -9,10 +9,22 @@
 namespace firn::gradient {
 namespace {
 
+// Probabilities on the way back. Rows of -infinity have NaN, which a select behind the softmax replaces:
+// with cotangents of 0 there, such rows add nothing to what they are computed from.
+Value masked(VectorJacobian& v, Value p, Value dy) {
+  const auto& users = v.primal.users();
+  bool is_selected = std::any_of(users.begin(), users.end(),
+                                 [](const Instruction* user) { return user->is(Opcode::Select); });
+  if (!is_selected) return p;
+  Value zero = v.b.scalar(p.dtype(), 0);
+  Value is_unused = v.b.binary(Opcode::And, v.b.unary(Opcode::IsNaN, p), v.b.compare("eq", dy, zero));
+  return v.b.select(is_unused, zero, p);
+}
+
 // dx = y (dy - sum(dy y))
 void derive_softmax(VectorJacobian& v) {
   DType wide = accumulator_dtype(v.y().dtype());
-  Value y = v.b.convert(v.y(), wide), dy = v.b.convert(v.dy(), wide);
+  Value dy = v.b.convert(v.dy(), wide), y = masked(v, v.b.convert(v.y(), wide), dy);
   Value sum =
       v.b.reduce(Opcode::Add, v.b.binary(Opcode::Multiply, dy, y), {v.attributes().integer("dim")}, true);
   Value dx = v.b.binary(Opcode::Multiply, y, v.b.binary(Opcode::Subtract, dy, sum));
@@ -22,9 +34,10 @@ void derive_softmax(VectorJacobian& v) {
 // dx = dy - exp(y) sum(dy)
 void derive_log_softmax(VectorJacobian& v) {
   DType wide = accumulator_dtype(v.y().dtype());
-  Value y = v.b.convert(v.y(), wide), dy = v.b.convert(v.dy(), wide);
+  Value dy = v.b.convert(v.dy(), wide);
+  Value p = masked(v, v.b.unary(Opcode::Exponential, v.b.convert(v.y(), wide)), dy);
   Value sum = v.b.reduce(Opcode::Add, dy, {v.attributes().integer("dim")}, true);
-  Value share = v.b.binary(Opcode::Multiply, v.b.unary(Opcode::Exponential, y), sum);
+  Value share = v.b.binary(Opcode::Multiply, p, sum);
   v.give(0, v.b.convert(v.b.binary(Opcode::Subtract, dy, share), v.x().dtype()));
 }
 
