@@ -195,6 +195,14 @@ TEST_CASE("losses over classes of labels that runs give, at any batch") {
   }
 }
 
+TEST_CASE("a loss over classes that is written out") {
+  check_at_any_extent({{"x", {13, 3, 2}}, {"index3", {13, 1, 2}, DType::I64}}, 0,
+                      [](GraphBuilder& b, const Values& p) {
+                        Value logs = make_log_softmax(b, p[0], 1);
+                        return Values{b.op(Opcode::GatherElements, {logs, p[1]}, {{"axis", int64_t{1}}})};
+                      });
+}
+
 TEST_CASE("ignored labels have derivative 0, even if all are ignored") {
   std::string text = text_of({{"x", {2, 3}}}, [](GraphBuilder& b, const Values& p) {
     Value labels = b.constant(Literal::of<int64_t>(DType::I64, {2}, {9, 9}));

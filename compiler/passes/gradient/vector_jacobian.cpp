@@ -59,8 +59,10 @@ Value is_indexed(GraphBuilder& b, Value indices, int dim, Value like) {
   std::vector<Dim> column = dims;
   column[static_cast<size_t>(dim)] = Dim(1);
   Value place = b.reshape(b.convert(indices, dtype), column);
-  Value from_end = b.binary(Opcode::Add, place, count_elements(b, like, {dim}, dtype));
-  place = b.select(b.compare("lt", place, b.scalar(dtype, 0)), from_end, place);
+  Value count = count_elements(b, like, {dim}, dtype), one = b.scalar(dtype, 1), zero = b.scalar(dtype, 0);
+  place = b.select(b.compare("lt", place, zero), b.binary(Opcode::Add, place, count), place);
+  Value last = b.binary(Opcode::Subtract, count, one);
+  place = b.binary(Opcode::Maximum, b.binary(Opcode::Minimum, place, last), zero);
   Type type = Type::tensor(dtype, dims);
   Value position = b.make_typed(Opcode::Iota, {}, {type}, {{"dim", int64_t{dim}}})->result();
   return b.compare("eq", position, place);

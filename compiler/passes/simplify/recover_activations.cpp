@@ -211,4 +211,20 @@ Value recover_cross_entropy(Instruction& loss, GraphBuilder& builder) {
       ->result();
 }
 
+// An element of log_softmax over the classes for each position: the opposite of a cross entropy.
+Value recover_picked_class(Instruction& gather, GraphBuilder& builder) {
+  Instruction& logs = *gather.operand(0).def;
+  if (!is_composite(logs, "log_softmax") || logs.attributes().integer("dim") != 1 ||
+      gather.attributes().integer("axis") != 1)
+    return {};
+  std::vector<Dim> column = logs.type().dims;
+  column[1] = Dim(1);
+  if (gather.type().dims != column) return {};
+  std::vector<Dim> positions = column;
+  positions.erase(positions.begin() + 1);
+  Value labels = builder.reshape(gather.operand(1), positions);
+  Instruction* loss = make_softmax_cross_entropy(builder, logs.operand(0), labels, {}, {"none", {}});
+  return builder.reshape(builder.unary(Opcode::Negate, loss->result()), column);
+}
+
 } // namespace firn
