@@ -195,6 +195,12 @@ TEST_CASE("losses over classes of labels that runs give, at any batch") {
   }
 }
 
+TEST_CASE("losses over as many classes as a run has") {
+  check_at_any_extent({{"x", {3, 13}}, {"index1", {3}, DType::I64}}, 1, [](GraphBuilder& b, const Values& p) {
+    return results_of(*make_softmax_cross_entropy(b, p[0], p[1], {}, {}, true));
+  });
+}
+
 TEST_CASE("a loss over classes that is written out") {
   check_at_any_extent({{"x", {13, 3, 2}}, {"index3", {13, 1, 2}, DType::I64}}, 0,
                       [](GraphBuilder& b, const Values& p) {
