@@ -18,9 +18,9 @@ static Value scaled_rows(GraphBuilder& b, Value x, Value scales, Dim block) {
   return b.reshape(rows, x.type().dims);
 }
 
-// The integers as numbers in the order of their steps, [n, blocks, block] of f32.
-static Value integers_of(GraphBuilder& b, Value stored) {
-  Value integers = b.convert(stored, DType::F32);
+// The integers as numbers in the order of their steps, [n, blocks, block].
+static Value integers_of(GraphBuilder& b, Value stored, DType dtype) {
+  Value integers = b.convert(stored, dtype);
   if (int64_t distance = storage_offset(stored.dtype()))
     integers = b.op(Opcode::Subtract, {integers, b.splat_like(integers, static_cast<double>(distance))});
   if (stored.dtype() != DType::U4) return integers;
@@ -30,19 +30,22 @@ static Value integers_of(GraphBuilder& b, Value stored) {
   return b.reshape(b.transpose(b.reshape(integers, words), {0, 1, 2, 4, 3}), dims);
 }
 
+Value blocked_weights(GraphBuilder& b, Value integers, Value scales, DType dtype) {
+  const std::vector<Dim>& dims = integers.type().dims;
+  Value scale = b.make_typed(Opcode::BroadcastInDim, {b.convert(scales, dtype)}, {Type::tensor(dtype, dims)},
+                             {{"dims", std::vector<int64_t>{0, 1}}})
+                    ->result();
+  Value weights = b.binary(Opcode::Multiply, integers_of(b, integers, dtype), scale);
+  return b.reshape(weights, {dims[0], Dim(dims[1].value() * dims[2].value())});
+}
+
 Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales, Value row_scales,
                        Value row_starts) {
   Type result = Type::tensor(DType::F32, x.type().dims);
   result.dims.back() = integers.type().dims[0];
   auto body = [&](GraphBuilder& b, const std::vector<Value>& p) {
-    const Type& blocks = p[1].type();
-    Type wide = Type::tensor(DType::F32, blocks.dims);
-    Value scale = b.make_typed(Opcode::BroadcastInDim, {b.convert(p[2], DType::F32)}, {wide},
-                               {{"dims", std::vector<int64_t>{0, 1}}})
-                      ->result();
-    Value weights = b.binary(Opcode::Multiply, integers_of(b, p[1]), scale);
-    weights = b.reshape(weights, {blocks.dims[0], Dim(blocks.dim(1) * blocks.dim(2))});
-    Value rows = p.size() == 3 ? p[0] : scaled_rows(b, p[0], p[3], blocks.dims[2]);
+    Value weights = blocked_weights(b, p[1], p[2], DType::F32);
+    Value rows = p.size() == 3 ? p[0] : scaled_rows(b, p[0], p[3], p[1].type().dims[2]);
     return std::vector<Value>{times_transposed(b, rows, weights)};
   };
   std::vector<Value> operands{x, integers, scales};

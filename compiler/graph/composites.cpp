@@ -22,11 +22,6 @@ Type with_dtype(Type type, DType dtype) {
   return type;
 }
 
-// Half precision is too narrow for sums of exponentials.
-DType accumulator(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
-}
-
 Value mean(GraphBuilder& b, Value x, const std::vector<int64_t>& dims) {
   Value sum = b.reduce(Opcode::Add, x, dims, true);
   return b.binary(Opcode::Divide, sum, count_elements(b, x, dims, x.dtype()));
@@ -99,6 +94,10 @@ Instruction* make_while(GraphBuilder& builder, std::vector<Value> initial, const
   return loop;
 }
 
+DType accumulator_dtype(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
+}
+
 bool is_composite(const Instruction& instruction, std::string_view name) {
   return instruction.is(Opcode::Composite) && instruction.word("name") == name;
 }
@@ -134,7 +133,7 @@ Value count_elements(GraphBuilder& builder, Value x, const std::vector<int64_t>&
 Value make_softmax(GraphBuilder& builder, Value x, int dim) {
   return elementwise_composite(
       builder, "softmax", x, {{"dim", int64_t{dim}}}, [dim](GraphBuilder& b, Value whole) {
-        Value wide = b.convert(whole, accumulator(whole.dtype()));
+        Value wide = b.convert(whole, accumulator_dtype(whole.dtype()));
         Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
         Value powers = b.unary(Opcode::Exponential, shifted);
         Value sum = b.reduce(Opcode::Add, powers, {dim}, true);
@@ -145,7 +144,7 @@ Value make_softmax(GraphBuilder& builder, Value x, int dim) {
 Value make_log_softmax(GraphBuilder& builder, Value x, int dim) {
   return elementwise_composite(
       builder, "log_softmax", x, {{"dim", int64_t{dim}}}, [dim](GraphBuilder& b, Value whole) {
-        Value wide = b.convert(whole, accumulator(whole.dtype()));
+        Value wide = b.convert(whole, accumulator_dtype(whole.dtype()));
         Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
         Value sum = b.reduce(Opcode::Add, b.unary(Opcode::Exponential, shifted), {dim}, true);
         return b.convert(b.binary(Opcode::Subtract, shifted, b.unary(Opcode::Log, sum)), whole.dtype());
@@ -194,7 +193,7 @@ Value make_rms_norm(GraphBuilder& builder, Value x, Value scale, int dim, double
 Value make_instance_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon) {
   return make_composite(builder, "instance_norm", {x, scale, bias}, {x.type()}, {{"epsilon", epsilon}},
                         [&](GraphBuilder& b, const Values& p) {
-                          DType wide = accumulator(x.dtype());
+                          DType wide = accumulator_dtype(x.dtype());
                           Value y = normalize(b, b.convert(p[0], wide), dims_from(2, x.rank()), epsilon).y;
                           Value factor = per_channel(b, b.convert(p[1], wide), x.rank());
                           Value offset = per_channel(b, b.convert(p[2], wide), x.rank());
@@ -221,6 +220,26 @@ Value make_group_norm(GraphBuilder& builder, Value x, Value scale, Value bias, i
                           return Values{b.convert(y, x.dtype())};
                         })
       ->result();
+}
+
+Instruction* make_batch_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon) {
+  std::vector<int64_t> dims = dims_from(2, x.rank());
+  dims.insert(dims.begin(), 0);
+  Type statistics = x.type();
+  for (int64_t d : dims) statistics.dims[static_cast<size_t>(d)] = Dim(1);
+  return make_composite(
+      builder, "batch_norm", {x, scale, bias}, {x.type(), statistics, statistics}, {{"epsilon", epsilon}},
+      [&](GraphBuilder& b, const Values& p) {
+        Value center = mean(b, p[0], dims);
+        Value centered = b.binary(Opcode::Subtract, p[0], center);
+        Value variance = mean(b, b.binary(Opcode::Multiply, centered, centered), dims);
+        Value stabilised = b.binary(Opcode::Add, variance, b.scalar(x.dtype(), epsilon));
+        // One multiplication and one addition per element.
+        Value factor = b.binary(Opcode::Divide, p[1], b.unary(Opcode::Sqrt, stabilised));
+        Value offset = b.binary(Opcode::Subtract, p[2], b.binary(Opcode::Multiply, center, factor));
+        return Values{b.binary(Opcode::Add, b.binary(Opcode::Multiply, p[0], factor), offset), center,
+                      variance};
+      });
 }
 
 static constexpr double kSqrt2OverPi = 0.79788456080286535588;

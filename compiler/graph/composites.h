@@ -10,9 +10,13 @@
 //   rms_norm              x, scale {dim, epsilon, stash}: the result has scale's dtype
 //   instance_norm         x [N,C,...], scale [C], bias [C] {epsilon}: over dims 2 and up
 //   group_norm            x [N,C,...], scale [C], bias [C] {groups = g, epsilon, stash}
+//   batch_norm            x [N,C,...], scale, bias {epsilon}: over dim 0 and dims 2 and up; scale and bias
+//                         broadcast to x. Results y, mean and variance, these of extents 1 along those dims;
+//                         all in x's dtype, f32 or wider
 //   gelu                  x {approximate = none|tanh}
 //   silu                  x, as hard_swish and mish
 //   lstm, gru, rnn        see RecurrentOptions
+//   softmax_cross_entropy, negative_log_likelihood  see class_losses.h
 //   resample              see resample.h
 //   pack                  see packing.h
 //   tree_ensemble         see tree_ensemble.h
@@ -51,11 +55,14 @@ Value make_rms_norm(GraphBuilder& builder, Value x, Value scale, int dim, double
 Value make_instance_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon);
 Value make_group_norm(GraphBuilder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
                       DType stash);
+Instruction* make_batch_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon);
 Value make_gelu(GraphBuilder& builder, Value x, bool tanh_approximation);
 Value make_silu(GraphBuilder& builder, Value x);
 Value make_hard_swish(GraphBuilder& builder, Value x);
 Value make_mish(GraphBuilder& builder, Value x);
 
+// The dtype of sums of a dtype's elements: half precision is too narrow for these.
+DType accumulator_dtype(DType dtype);
 // log(1 + exp(x)), without overflow; plain ops.
 Value softplus(GraphBuilder& builder, Value x);
 // Elements [start, limit) of one dim, all of the others; a plain op.

@@ -48,6 +48,26 @@ TEST_CASE("bounds are not passed on from") {
                   "-1, 0, 3, 6, 7", 5) == Values{0, 0, 1, 0, 0});
 }
 
+TEST_CASE("hard_swish has its slope at its bounds, and activations have theirs far from 0") {
+  using Make = Value (*)(GraphBuilder&, Value);
+  auto slopes = [](Make make, const std::string& x, int64_t count) {
+    std::string text = text_of({{"x", {count}}}, [&](GraphBuilder& b, const std::vector<Value>& p) {
+      return std::vector{make(b, p[0])};
+    });
+    text = text.substr(0, text.rfind('}')) + "func @g = gradient @f wrt x }";
+    auto module = differentiated(text);
+    std::vector<double> evaluated = elements(*run(*module, "g", {x})[0]);
+    check_object_alike(text, literals_of(*module->find("g"), {x}), evaluated);
+    return evaluated;
+  };
+  CHECK(slopes(make_hard_swish, "-4, -3, 0, 3, 4", 5) == Values{0, 0, 0.5, 1, 1});
+  for (Make make : {make_silu, make_mish, +[](GraphBuilder&b, Value x) { return make_gelu(b, x, false); },
+                    +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }}) {
+    std::vector<double> far = slopes(make, "-1000, 1000", 2);
+    CHECK(far == Values{0, 1});
+  }
+}
+
 TEST_CASE("equal operands share, steps are flat") {
   CHECK(gradients("%r = maximum %x, %y : f64[3]", "-1, 2, 3", 3, "x", "0, 2, 1") == Values{0, 0.5, 1});
   CHECK(gradients("%r = minimum %x, %y : f64[3]", "-1, 2, 3", 3, "y", "0, 2, 1") == Values{0, 0.5, 1});
@@ -80,6 +100,29 @@ TEST_CASE("a branch that a select does not take adds nothing, whatever its deriv
       "f64[3] %t = multiply %s, %s : f64[3] %u = log %x : f64[3] %v = add %t, %u : f64[3] %r "
       "= select %c, %v, %z : f64[3]";
   CHECK(gradients(guarded, "0, -1, 4", 3) == Values{0, 0, 1.25});
+}
+
+TEST_CASE("rows that a mask covers entirely add nothing") {
+  auto masked = [](Value (*make)(GraphBuilder&, Value, int)) {
+    return text_of(
+        {{"x", {2, 3}}, {"k", {3}}, {"v", {2, 3}}}, [&](GraphBuilder& b, const std::vector<Value>& p) {
+          Value allowed = b.constant(Literal::of<int64_t>(DType::Bool, {2, 3}, {0, 0, 0, 1, 1, 0}));
+          Value is_row = b.constant(Literal::of<int64_t>(DType::Bool, {2, 1}, {0, 1}));
+          Value low = b.scalar(DType::F64, -INFINITY), zero = b.scalar(DType::F64, 0);
+          Value scores = b.select(allowed, b.binary(Opcode::Multiply, p[0], p[1]), low);
+          return std::vector{b.binary(Opcode::Multiply, b.select(is_row, make(b, scores, 1), zero), p[2])};
+        });
+  };
+  auto gradients_of = [](std::string text, const std::string& v) {
+    text = text.substr(0, text.rfind('}')) + "func @g = gradient @f wrt k }";
+    auto module = differentiated(text);
+    std::vector<std::string> inputs{"7, 8, 9, 2, 2, 5", "1, 1, 1", v};
+    std::vector<double> evaluated = elements(*run(*module, "g", inputs)[0]);
+    check_object_alike(text, literals_of(*module->find("g"), inputs), evaluated);
+    return evaluated;
+  };
+  CHECK(gradients_of(masked(make_softmax), "9, 9, 9, 1, 3, 5") == Values{-1, 1, 0});
+  CHECK(gradients_of(masked(make_log_softmax), "9, 9, 9, 1, 3, 0") == Values{-2, 2, 0});
 }
 
 TEST_CASE("products are exact where factors are 0") {

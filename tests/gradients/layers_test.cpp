@@ -1,8 +1,6 @@
-// Composites that hold loops and tables: recurrent layers with all of their options, resampling, products
-// with integers in blocks, trees. They are derived through their bodies.
-#include "compiler/graph/blocked_dot.h"
+// Composites that hold loops and tables: recurrent layers with all of their options, products with
+// integers in blocks, trees. They are derived through their bodies.
 #include "compiler/graph/composites.h"
-#include "compiler/graph/resample.h"
 #include "compiler/graph/tree_ensemble.h"
 #include "tests/gradients/gradient_case.h"
 
@@ -84,24 +82,6 @@ TEST_CASE("recurrent layers with each activation") {
     layer.options.beta = {0.4};
     check_layer(layer);
   }
-}
-
-TEST_CASE("resampling adds the cotangents of what it has read") {
-  check({{"x", {2, 3, 4}}}, [](GraphBuilder& b, const Values& p) {
-    ResampledDim rows{
-        1, Literal::of<int64_t>(DType::I32, {2, 5}, {0, 0, 1, 1, 2, 0, 1, 2, 2, 2}),
-        Literal::of(DType::F64, {2, 5}, std::vector<double>{1, 0.7, 0.4, 0.9, 0.5, 0, 0.3, 0.6, 0.1, 0.5})};
-    ResampledDim columns{2, Literal::of<int64_t>(DType::I32, {1, 2}, {3, 3}),
-                         Literal::of(DType::F64, {1, 2}, std::vector<double>{1, -0.5})};
-    return Values{make_resample(b, p[0], {rows, columns})};
-  });
-}
-
-TEST_CASE("rows are derived through integers in blocks, and so are the scales of these") {
-  check({{"x", {3, 4}, DType::F32}, {"scales", {2, 2}, DType::F32}}, [](GraphBuilder& b, const Values& p) {
-    Value integers = b.constant(Literal::of<int64_t>(DType::I8, {2, 2, 2}, {1, -2, 3, 4, -5, 6, 7, -8}));
-    return Values{make_blocked_dot(b, p[0], integers, p[1])};
-  });
 }
 
 TEST_CASE("trees have steps: their derivative is 0") {

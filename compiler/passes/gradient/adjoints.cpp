@@ -1,6 +1,7 @@
 // See adjoints.h.
 #include "compiler/passes/gradient/adjoints.h"
 
+#include "compiler/graph/composites.h"
 #include "compiler/graph/producers.h"
 #include "compiler/passes/gradient/adjoint_expression.h"
 
@@ -43,6 +44,22 @@ bool is_norm(const Instruction& root) {
     at = def.operand(0);
   }
   return false;
+}
+
+bool is_gelu(const Instruction& composite) {
+  return is_composite(composite, "gelu") && composite.word("approximate") == "none";
+}
+bool is_tanh_gelu(const Instruction& composite) {
+  return is_composite(composite, "gelu") && composite.word("approximate") == "tanh";
+}
+bool is_silu(const Instruction& composite) {
+  return is_composite(composite, "silu");
+}
+bool is_mish(const Instruction& composite) {
+  return is_composite(composite, "mish");
+}
+bool is_hard_swish(const Instruction& composite) {
+  return is_composite(composite, "hard_swish");
 }
 
 #define FIRN_zero                                                                                            \

@@ -28,6 +28,13 @@ void derive(VectorJacobian& v);
 
 // Whether a composite has a rule of its own; the others are inlined before they are derived.
 bool has_composite_rule(const Instruction& composite);
+// The rules of composites, by family.
+void derive_blocked_dot(VectorJacobian& v);
+void derive_class_loss(VectorJacobian& v);
+void derive_norm(VectorJacobian& v);
+void derive_resample(VectorJacobian& v);
+// Whether a resampling has tables that are worth transposing.
+bool has_resample_rule(const Instruction& resample);
 
 // The functions that rows name, by family.
 #define FIRN_ADJOINT(enumerator, form) FIRN_DECLARE_##form

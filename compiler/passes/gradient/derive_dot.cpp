@@ -1,4 +1,5 @@
-// The adjoint of dots: the cotangent times the other operand, contracted over the dims that were free there.
+// The adjoints of dots: the cotangent times the other operand, contracted over the dims that were free there.
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/passes/gradient/adjoints.h"
 
 namespace firn::gradient {
@@ -48,6 +49,30 @@ void derive_dot(VectorJacobian& v) {
   size_t lhs_first = lhs.batch.size(), rhs_first = lhs_first + lhs.free.size();
   if (v.wants(0)) v.give(0, operand_gradient(v.b, v.dy(), lhs, rhs, rhs_first));
   if (v.wants(1)) v.give(1, operand_gradient(v.b, v.dy(), rhs, lhs, lhs_first));
+}
+
+// The forward product stays one of integers: weights are made of them for the way back alone. Nothing goes to
+// the integers, which have no gradient.
+void derive_blocked_dot(VectorJacobian& v) {
+  Value x = v.x(0), integers = v.x(1), scales = v.x(2), dy = v.dy();
+  DType dtype = dy.dtype();
+  int64_t last = dy.rank() - 1;
+  std::vector<int64_t> none, rows = numbers_below(last);
+  auto product = [&](Value rhs, const std::vector<int64_t>& lhs_contract,
+                     const std::vector<int64_t>& rhs_contract) {
+    return v.b.op(Opcode::Dot, {dy, rhs},
+                  {{"lhs_batch", none},
+                   {"lhs_contract", lhs_contract},
+                   {"rhs_batch", none},
+                   {"rhs_contract", rhs_contract}});
+  };
+  if (v.wants(0)) v.give(0, product(blocked_weights(v.b, integers, scales, dtype), {last}, {0}));
+  if (!v.wants(2)) return;
+  Value weights = product(v.b.convert(x, dtype), rows, rows);
+  Value units = blocked_weights(v.b, integers, v.b.splat_like(scales, 1), dtype);
+  Value terms = v.b.reshape(v.b.binary(Opcode::Multiply, weights, units), integers.type().dims);
+  Value sums = v.b.reduce(Opcode::Add, terms, {2}, /*keep_dims=*/false);
+  v.give(2, v.b.convert(sums, scales.dtype()));
 }
 
 } // namespace firn::gradient

@@ -114,6 +114,13 @@ void derive_scatter(VectorJacobian& v) {
   if (v.wants(2)) v.give(2, at.gathered(v.dy()));
 }
 
+// Whether the indices take one element of each line of x along the axis.
+bool takes_one_of_each_line(Value x, Value indices, int64_t axis) {
+  std::vector<Dim> column = x.type().dims;
+  column[static_cast<size_t>(axis)] = Dim(1);
+  return indices.type().dims == column;
+}
+
 } // namespace
 
 void derive_gather(VectorJacobian& v) {
@@ -135,6 +142,11 @@ void derive_gather(VectorJacobian& v) {
 }
 
 void derive_gather_elements(VectorJacobian& v) {
+  auto axis = static_cast<int>(v.attributes().integer("axis"));
+  if (takes_one_of_each_line(v.x(0), v.x(1), axis)) {
+    Value zero = v.b.scalar(v.dy().dtype(), 0);
+    return v.give(0, v.b.select(is_indexed(v.b, v.x(1), axis, v.x(0)), v.dy(), zero));
+  }
   v.give(0,
          v.b.op(Opcode::ScatterElements, {zeros_like(v.b, v.x()), v.x(1), v.dy()}, adding(v.attributes())));
 }

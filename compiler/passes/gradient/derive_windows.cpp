@@ -200,10 +200,26 @@ Value transposed_filter(GraphBuilder& b, Value filter, int64_t groups) {
   return b.op(Opcode::Reverse, {swapped}, {{"dims", numbers_below(filter.rank(), 2)}});
 }
 
+// A convolution along dims of which some have zeros between their elements and one tap: these are put between
+// the results, so that none are multiplied.
+Value dilated_convolution(GraphBuilder& b, Value x, Value filter, Window window, int64_t groups) {
+  std::vector<int64_t> low(2, 0), high(2, 0), interior(2, 0);
+  for (WindowDim& dim : window.dims) {
+    bool is_moved = dim.size == 1 && dim.stride == 1 && dim.input_dilation > 1;
+    low.push_back(is_moved ? dim.pad_low : 0);
+    high.push_back(is_moved ? dim.pad_high : 0);
+    interior.push_back(is_moved ? dim.input_dilation - 1 : 0);
+    if (is_moved) dim = WindowDim{};
+  }
+  Value y = b.op(Opcode::Convolution, {x, filter}, {{"window", window}, {"groups", groups}});
+  if (interior == std::vector<int64_t>(interior.size(), 0)) return y;
+  return b.op(Opcode::Pad, {y, b.scalar(y.dtype(), 0)},
+              {{"low", low}, {"high", high}, {"interior", interior}});
+}
+
 Value input_gradient(VectorJacobian& v, const TransposedWindow& back, int64_t groups) {
   Value filter = transposed_filter(v.b, v.b.convert(v.x(1), v.dy().dtype()), groups);
-  Value dx =
-      v.b.op(Opcode::Convolution, {back.cotangent, filter}, {{"window", back.window}, {"groups", groups}});
+  Value dx = dilated_convolution(v.b, back.cotangent, filter, back.window, groups);
   return v.b.convert(without_surplus(v.b, dx, v.x(0).type().dims), v.x(0).dtype());
 }
 

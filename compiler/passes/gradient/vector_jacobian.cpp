@@ -3,6 +3,7 @@
 
 #include "compiler/graph/composites.h"
 
+#include <limits>
 #include <numeric>
 
 namespace firn::gradient {
@@ -48,6 +49,23 @@ Value sum_to(GraphBuilder& b, Value value, const std::vector<Dim>& dims) {
   }
   if (repeated.empty()) return value;
   return b.reshape(b.reduce(Opcode::Add, value, repeated, /*keep_dims=*/false), dims);
+}
+
+Value is_indexed(GraphBuilder& b, Value indices, int dim, Value like) {
+  const std::vector<Dim>& dims = like.type().dims;
+  const Dim& extent = dims[static_cast<size_t>(dim)];
+  bool is_short = extent.is_static() && extent.value() <= std::numeric_limits<int32_t>::max();
+  DType dtype = is_short ? DType::I32 : DType::I64;
+  std::vector<Dim> column = dims;
+  column[static_cast<size_t>(dim)] = Dim(1);
+  Value place = b.reshape(b.convert(indices, dtype), column);
+  Value count = count_elements(b, like, {dim}, dtype), one = b.scalar(dtype, 1), zero = b.scalar(dtype, 0);
+  place = b.select(b.compare("lt", place, zero), b.binary(Opcode::Add, place, count), place);
+  Value last = b.binary(Opcode::Subtract, count, one);
+  place = b.binary(Opcode::Maximum, b.binary(Opcode::Minimum, place, last), zero);
+  Type type = Type::tensor(dtype, dims);
+  Value position = b.make_typed(Opcode::Iota, {}, {type}, {{"dim", int64_t{dim}}})->result();
+  return b.compare("eq", position, place);
 }
 
 Value part(GraphBuilder& b, Value x, int dim, const IntExpr& start, const Dim& size) {

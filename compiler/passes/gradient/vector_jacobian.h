@@ -66,6 +66,10 @@ Value zeros_like(GraphBuilder& b, Value like);
 Value spread(GraphBuilder& b, Value value, const std::vector<int64_t>& dims, Value like);
 // The sum over what broadcasting from `dims` (right-aligned) has repeated.
 Value sum_to(GraphBuilder& b, Value value, const std::vector<Dim>& dims);
+// Whether an element's position along one dim is the one that `indices` gives, a bool for each element of
+// `like`. Indices lack that dim, or have an extent of 1 there; they count from its end when negative, and are
+// clamped as gathers clamp them.
+Value is_indexed(GraphBuilder& b, Value indices, int dim, Value like);
 // The part of x along one dim, of `size` from `start` on.
 Value part(GraphBuilder& b, Value x, int dim, const IntExpr& start, const Dim& size);
 // [0, n)

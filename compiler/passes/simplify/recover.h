@@ -14,6 +14,8 @@ Value recover_activation(Instruction& multiply,
                          GraphBuilder& builder); // silu, hard_swish, gelu; also ends in divide
 Value recover_softmax(Instruction& divide, GraphBuilder& builder);
 Value recover_log_softmax(Instruction& subtract, GraphBuilder& builder);
+Value recover_cross_entropy(Instruction& loss, GraphBuilder& builder);  // softmax_cross_entropy
+Value recover_picked_class(Instruction& gather, GraphBuilder& builder); // likewise, from gather_elements
 Value recover_norm(Instruction& instruction,
                    GraphBuilder& builder); // layer_norm, rms_norm without scale and bias
 Value absorb_norm_affine(Instruction& instruction,

@@ -1,4 +1,6 @@
-// Patterns of recover-composites: sigmoid, silu, hard-swish, gelu, softmax, written out by exporters.
+// Patterns of recover-composites: sigmoid, silu, hard-swish, gelu, softmax, written out by exporters; and
+// losses of softmax.
+#include "compiler/graph/class_losses.h"
 #include "compiler/graph/composites.h"
 #include "compiler/passes/simplify/recover.h"
 
@@ -195,6 +197,34 @@ Value recover_log_softmax(Instruction& subtract, GraphBuilder& builder) {
   if (!powers || !powers.def->is(Opcode::Exponential) || !(powers.def->operand(0) == subtract.operand(0)))
     return {};
   return make_log_softmax(builder, shifted->first, static_cast<int>(shifted->second));
+}
+
+// negative_log_likelihood of log_softmax over the classes
+Value recover_cross_entropy(Instruction& loss, GraphBuilder& builder) {
+  Instruction& logs = *loss.operand(0).def;
+  if (!is_composite(loss, "negative_log_likelihood") || !is_composite(logs, "log_softmax") ||
+      logs.attributes().integer("dim") != 1)
+    return {};
+  Value weights = loss.num_operands() > 2 ? loss.operand(2) : Value{};
+  return make_softmax_cross_entropy(builder, logs.operand(0), loss.operand(1), weights,
+                                    class_loss_options(loss))
+      ->result();
+}
+
+// An element of log_softmax over the classes for each position: the opposite of a cross entropy.
+Value recover_picked_class(Instruction& gather, GraphBuilder& builder) {
+  Instruction& logs = *gather.operand(0).def;
+  if (!is_composite(logs, "log_softmax") || logs.attributes().integer("dim") != 1 ||
+      gather.attributes().integer("axis") != 1)
+    return {};
+  std::vector<Dim> column = logs.type().dims;
+  column[1] = Dim(1);
+  if (gather.type().dims != column) return {};
+  std::vector<Dim> positions = column;
+  positions.erase(positions.begin() + 1);
+  Value labels = builder.reshape(gather.operand(1), positions);
+  Instruction* loss = make_softmax_cross_entropy(builder, logs.operand(0), labels, {}, {"none", {}});
+  return builder.reshape(builder.unary(Opcode::Negate, loss->result()), column);
 }
 
 } // namespace firn

@@ -5,8 +5,9 @@
 //   %y = divide(exp(%x - max), sum(exp))   ->     %y = composite %x {dim = d, name = softmax} ...
 //
 // Recovered: sigmoid, silu, hard-swish, gelu (erf and tanh forms), softmax, log-softmax, layer norm (division
-// or multiplication by the inverse root, scale and bias in any order), RMS norm. Constants may be rounded to
-// five digits, as exporters print them.
+// or multiplication by the inverse root, scale and bias in any order), RMS norm, cross entropy of softmax
+// (the negative log-likelihood of log-softmax, or a gather of one class for each position). Constants may be
+// rounded to five digits, as exporters print them.
 //
 // - Requires: simplify-algebra's canonical forms (squares are multiplications, means and broadcasts merged),
 //   equal values computed once.
@@ -35,6 +36,8 @@ Value recover(Instruction& instruction, const PassOptions&) {
   case Opcode::Multiply: return first_of({recover_norm, absorb_norm_affine, recover_activation}, instruction);
   case Opcode::Add: return first_of({absorb_norm_affine}, instruction);
   case Opcode::Subtract: return first_of({recover_log_softmax}, instruction);
+  case Opcode::GatherElements: return first_of({recover_picked_class}, instruction);
+  case Opcode::Composite: return first_of({recover_cross_entropy}, instruction);
   default: return {};
   }
 }

@@ -6,20 +6,12 @@
 #include "compiler/frontend/onnx/ops/early_operator.h"
 #include "compiler/graph/composites.h"
 
-#include <numeric>
-
 namespace firn::onnx {
 
 namespace {
 
 double epsilon_attribute(NodeContext& node) {
   return node.float_attribute("epsilon", 1e-5f);
-}
-
-std::vector<int> dims_from(int first, int rank) {
-  std::vector<int> dims(static_cast<size_t>(rank - first));
-  std::iota(dims.begin(), dims.end(), first);
-  return dims;
 }
 
 // The dtype of statistics: f64 for f64 data, else that of the attribute stash_type, or f32 without it.
@@ -69,6 +61,23 @@ AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, V
   return {factor, node.binary(Opcode::Subtract, bias, multiply(node, mean, factor))};
 }
 
+// Training mode: x, in the dtype that is computed in, by the statistics of its batch.
+void normalize_by_batch(NodeContext& node, Value x, const Values& parameters, double epsilon,
+                        double momentum) {
+  GraphBuilder builder = node.builder();
+  Instruction* norm = make_batch_norm(builder, x, parameters[0], parameters[1], epsilon);
+  Value input = node.input(0);
+  node.set_output(0, node.reshape(node.convert(norm->result(), input.dtype()), input.type().dims));
+  // Running statistics: momentum * old + (1 - momentum) * those of the batch.
+  for (int i = 1; i < 3; ++i) {
+    if (!node.has_output(i)) continue;
+    Value old = multiply(node, parameters[static_cast<size_t>(i) + 1], node.scalar(x.dtype(), momentum));
+    Value batch = multiply(node, norm->result(i), node.scalar(x.dtype(), 1 - momentum));
+    Value running = node.binary(Opcode::Add, old, batch), from = node.input(i + 2);
+    node.set_output(i, node.convert(node.reshape(running, from.type().dims), from.dtype()));
+  }
+}
+
 void import_batch_normalization(NodeContext& node) {
   if (!node.check_rank_at_least(0, 1)) return;
   Value x = node.input(0);
@@ -83,28 +92,13 @@ void import_batch_normalization(NodeContext& node) {
   double epsilon = epsilon_attribute(node), momentum = node.float_attribute("momentum", 0.9f);
   DType work = bit_width(x.dtype()) < 32 ? DType::F32 : x.dtype();
   auto parameters = batch_norm_parameters(node, x, spatial, work);
-  if (!parameters) return;
+  if (!parameters || node.failed()) return;
   const Values& p = *parameters;
-  Value wide = node.convert(x, work), mean = p[2], variance = p[3];
-  if (training) {
-    std::vector<int> dims = dims_from(2, x.rank());
-    dims.insert(dims.begin(), 0);
-    mean = mean_over(node, wide, dims);
-    Value centered = node.binary(Opcode::Subtract, wide, mean);
-    variance = mean_over(node, multiply(node, centered, centered), dims);
-  }
-  AffineNorm norm = affine_norm(node, p[0], p[1], mean, variance, epsilon);
-  Value y = node.convert(node.binary(Opcode::Add, multiply(node, wide, norm.factor), norm.offset), x.dtype());
-  node.set_output(0, node.reshape(y, node.input(0).type().dims));
-  // Running statistics: momentum * old + (1 - momentum) * those of the batch.
-  for (int i = 1; training && i < 3; ++i) {
-    if (!node.has_output(i)) continue;
-    Value old = p[static_cast<size_t>(i) + 1], batch = i == 1 ? mean : variance;
-    Value running = node.binary(Opcode::Add, multiply(node, old, node.scalar(work, momentum)),
-                                multiply(node, batch, node.scalar(work, 1 - momentum)));
-    Value input = node.input(i + 2);
-    node.set_output(i, node.convert(node.reshape(running, input.type().dims), input.dtype()));
-  }
+  Value wide = node.convert(x, work);
+  if (training) return normalize_by_batch(node, wide, p, epsilon, momentum);
+  AffineNorm norm = affine_norm(node, p[0], p[1], p[2], p[3], epsilon);
+  Value y = node.binary(Opcode::Add, multiply(node, wide, norm.factor), norm.offset);
+  node.set_output(0, node.reshape(node.convert(y, x.dtype()), node.input(0).type().dims));
 }
 
 void import_instance_normalization(NodeContext& node) {
