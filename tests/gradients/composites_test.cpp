@@ -1,77 +1,34 @@
 // Composites: rules of their own give what the bodies give, and every composite has a gradient.
 #include "compiler/graph/composites.h"
-#include "compiler/graph/function_type.h"
-#include "compiler/passes/gradient/finite_differences.h"
-#include "tests/gradients/object_case.h"
-
-#include <cmath>
+#include "tests/gradients/composite_case.h"
 
 namespace firn::test {
 namespace {
 
 using Values = std::vector<Value>;
 
-// The module with @g, the gradient of @f by all float parameters.
-std::string with_gradient(const std::string& text) {
-  auto module = parse_module("m", text);
-  std::string wrt;
-  FunctionType type = *function_type(*(*module)->find("f"));
-  for (size_t i = 0; i < type.parameters.size(); ++i)
-    if (is_differentiable(type.parameters[i])) wrt += (wrt.empty() ? "" : ", ") + std::to_string(i);
-  return text.substr(0, text.rfind('}')) + " func @g = gradient @f wrt " + wrt + " seedable }";
-}
-
-std::vector<LiteralRef> gradients_of(const std::string& text) {
-  auto derived = differentiated(with_gradient(text));
-  std::mt19937_64 random(1);
-  std::vector<RuntimeValue> inputs;
-  for (const Instruction* parameter : derived->find("g")->body().parameters())
-    inputs.push_back(
-        gradient::random_floats(parameter->type().dtype, parameter->type().static_dims(), -1, 1, random));
-  auto results = evaluate_function(*derived->find("g"), inputs);
-  if (!results) FAIL(results.error().message);
-  std::vector<LiteralRef> literals;
-  for (const RuntimeValue& value : *results) literals.push_back(value.tensor);
-  return literals;
-}
-
-// The text with another name of the composite, for which there is no rule: its body is derived.
-std::string by_body(std::string text) {
-  size_t at = text.find("name = ") + 7;
-  return text.replace(at, text.find_first_of(",}", at) - at, "other");
-}
-
-void check_composite(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
-  std::string text = text_of(parameters, body);
-  INFO(text);
-  check_by_differences(text, "f", 2);
-  check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
-  auto by_rule = gradients_of(text), expected = gradients_of(by_body(text));
-  REQUIRE(by_rule.size() == expected.size());
-  for (size_t i = 0; i < by_rule.size(); ++i)
-    for (int64_t k = 0; k < expected[i]->num_elements(); ++k)
-      CHECK(std::fabs(by_rule[i]->get_double(k) - expected[i]->get_double(k)) < 1e-12);
+void check(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
+  check_composite(text_of(parameters, body), 2);
 }
 
 TEST_CASE("softmax and norms") {
   for (int dim : {0, 1, 2}) {
-    check_composite({{"x", {2, 3, 5}}},
-                    [&](GraphBuilder& b, const Values& p) { return Values{make_softmax(b, p[0], dim)}; });
-    check_composite({{"x", {2, 3, 5}}},
-                    [&](GraphBuilder& b, const Values& p) { return Values{make_log_softmax(b, p[0], dim)}; });
+    check({{"x", {2, 3, 5}}},
+          [&](GraphBuilder& b, const Values& p) { return Values{make_softmax(b, p[0], dim)}; });
+    check({{"x", {2, 3, 5}}},
+          [&](GraphBuilder& b, const Values& p) { return Values{make_log_softmax(b, p[0], dim)}; });
   }
   for (bool statistics : {false, true})
-    check_composite(
-        {{"x", {2, 3, 5}}, {"scale", {3, 5}}, {"bias", {5}}}, [&](GraphBuilder& b, const Values& p) {
-          return Values{make_layer_norm(b, p[0], p[1], p[2], 1, 0.01, DType::F64, statistics)->result()};
-        });
-  check_composite({{"x", {2, 3, 5}}, {"scale", {5}}}, [](GraphBuilder& b, const Values& p) {
+    check({{"x", {2, 3, 5}}, {"scale", {3, 5}}, {"bias", {5}}}, [&](GraphBuilder& b, const Values& p) {
+      return Values{make_layer_norm(b, p[0], p[1], p[2], 1, 0.01, DType::F64, statistics)->result()};
+    });
+  check({{"x", {2, 3, 5}}, {"scale", {5}}}, [](GraphBuilder& b, const Values& p) {
     return Values{make_rms_norm(b, p[0], p[1], 2, 0.01, DType::F64)};
   });
-  check_composite({{"x", {2, 3, 5}}, {"scale", {3}}, {"bias", {3}}}, [](GraphBuilder& b, const Values& p) {
+  check({{"x", {2, 3, 5}}, {"scale", {3}}, {"bias", {3}}}, [](GraphBuilder& b, const Values& p) {
     return Values{make_instance_norm(b, p[0], p[1], p[2], 0.01)};
   });
-  check_composite({{"x", {2, 4, 5}}, {"scale", {4}}, {"bias", {4}}}, [](GraphBuilder& b, const Values& p) {
+  check({{"x", {2, 4, 5}}, {"scale", {4}}, {"bias", {4}}}, [](GraphBuilder& b, const Values& p) {
     return Values{make_group_norm(b, p[0], p[1], p[2], 2, 0.01, DType::F64)};
   });
 }
@@ -81,48 +38,7 @@ TEST_CASE("activations") {
   for (Make make : {make_silu, make_hard_swish, make_mish,
                     +[](GraphBuilder&b, Value x) { return make_gelu(b, x, false); },
                     +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }})
-    check_composite({{"x", {7}}}, [&](GraphBuilder& b, const Values& p) { return Values{make(b, p[0])}; });
-}
-
-RecurrentOperands operands_of(const Values& p) {
-  RecurrentOperands operands;
-  operands.x = p[0], operands.w = p[1], operands.r = p[2], operands.b = p[3], operands.h0 = p[4];
-  return operands;
-}
-
-TEST_CASE("recurrent layers, through their loops") {
-  for (bool reverse : {false, true}) {
-    RecurrentOptions options;
-    options.reverse = reverse;
-    check_composite(
-        {{"x", {3, 2, 2}}, {"w", {8, 2}}, {"r", {8, 2}}, {"b", {8}}, {"h0", {2, 2}}, {"c0", {2, 2}}},
-        [&](GraphBuilder& b, const Values& p) {
-          RecurrentOperands from = operands_of(p);
-          from.c0 = p[5];
-          Instruction* lstm = make_lstm(b, from, options);
-          return Values{lstm->result(0), lstm->result(2)};
-        });
-  }
-  check_composite({{"x", {3, 2, 2}}, {"w", {6, 2}}, {"r", {6, 2}}, {"b", {6}}, {"h0", {2, 2}}},
-                  [](GraphBuilder& b, const Values& p) {
-                    RecurrentOperands from = operands_of(p);
-                    return Values{make_gru(b, from, {})->result()};
-                  });
-}
-
-TEST_CASE("gradients of steps behind the end of a sequence are exactly 0") {
-  std::string text = text_of({{"x", {3, 2, 2}}, {"w", {2, 2}}, {"r", {2, 2}}, {"b", {2}}, {"h0", {2, 2}}},
-                             [](GraphBuilder& b, const Values& p) {
-                               RecurrentOperands from = operands_of(p);
-                               from.lens = b.constant(Literal::of<int64_t>(DType::I32, {2}, {1, 3}));
-                               return Values{make_rnn(b, from, {})->result()};
-                             });
-  check_by_differences(text, "f", 2);
-  std::vector<double> dx = elements(*gradients_of(text)[0]);
-  for (size_t step : {1, 2})
-    for (size_t k = 0; k < 2; ++k) CHECK(dx[step * 4 + k] == 0);
-  CHECK(dx[0] != 0);
-  CHECK(dx[2 * 4 + 2] != 0);
+    check({{"x", {7}}}, [&](GraphBuilder& b, const Values& p) { return Values{make(b, p[0])}; });
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "compiler/passes/gradient/adjoints.h"
 
 #include "compiler/graph/composites.h"
+#include "compiler/passes/gradient/derive_recurrent.h"
 
 namespace firn::gradient {
 namespace {
@@ -81,10 +82,11 @@ private:
 bool has_composite_rule(const Instruction& composite) {
   if (is_composite(composite, "layer_norm")) return composite.num_results() == 1;
   return is_composite(composite, "softmax") || is_composite(composite, "log_softmax") ||
-         is_composite(composite, "rms_norm");
+         is_composite(composite, "rms_norm") || has_recurrent_rule(composite);
 }
 
 void derive_composite(VectorJacobian& v) {
+  if (has_recurrent_rule(v.primal)) return derive_recurrent(v);
   if (is_empty(v.y().type())) return;
   if (is_composite(v.primal, "softmax")) return derive_softmax(v);
   if (is_composite(v.primal, "log_softmax")) return derive_log_softmax(v);
