@@ -95,6 +95,17 @@ TEST_CASE("gradients of recurrent layers of any extents") {
   }
 }
 
+TEST_CASE("gradients of recurrent layers with partial vectors and tiles") {
+  for (Cell cell : {Cell::Lstm, Cell::Gru, Cell::Rnn})
+    for (auto [steps, batch, hidden] : {std::tuple{1, 9, 35}, {4, 1, 70}, {3, 11, 19}}) {
+      Layer layer{.cell = cell, .steps = steps, .batch = batch, .hidden = hidden};
+      check_by_rule(layer);
+      layer.options.reverse = layer.has_lens = true;
+      layer.options.linear_before_reset = cell == Cell::Gru;
+      check_by_rule(layer);
+    }
+}
+
 TEST_CASE("gradients of recurrent layers backwards, of lengths, of projected inputs, of some results") {
   for (Cell cell : {Cell::Lstm, Cell::Gru, Cell::Rnn})
     for (bool reverse : {false, true})
