@@ -43,6 +43,7 @@ Expected<MadeProgram> make_program(const ProgramSource& source, Stages& stages) 
   if (source.arena.interface_of) made.program.extents = source.arena.interface_of->extents;
 
   kernel::KernelPassOptions options(lowering.goals, &lowering.target, lowering.baseline);
+  if (Result done = stages.run(made.program, kernel::kEarlyPasses, options); !done) return done.error();
   if (lowering.goals.threads > 1)
     if (Result done = stages.run(made.program, kernel::kSharingPasses, options); !done) return done.error();
   stages.begin("plan memory");

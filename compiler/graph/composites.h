@@ -87,12 +87,17 @@ Value count_elements(GraphBuilder& builder, Value x, const std::vector<int64_t>&
 //         b_r: then h' = g(x wh + bh + rt * (h rh + b_r)), otherwise h' = g(x wh + bh + (rt * h) rh)
 //   rnn   x, w [h,in], r [h,h], b [h], h0, lens?
 // Weights may be i8 whose rows have scales, f32 of as many elements as dim 0 has: they stand behind w or r.
+// With {residuals = true} more results hold what gradients need of every step: `gates` [seq,batch,sums*h],
+// the sums that enter the gates before peepholes, b_r and activations, in the order of the gates (gru with
+// linear_before_reset: z, r, x wh + bh, h rh); and lstm's `cells` [seq,batch,h], the states c after every
+// step.
 // With {projected = true} x is [seq,batch,gates*h], the gates' input part with its bias, and there is no w
 // and no b.
 struct RecurrentOptions {
   bool reverse = false;
   bool input_forget = false;
   bool linear_before_reset = false;
+  bool residuals = false;
   double clip = 0; // 0: none
   // Names as ONNX spells them, in lower case: relu tanh sigmoid affine leakyrelu thresholdedrelu scaledtanh
   // hardsigmoid elu softsign softplus. Empty: sigmoid tanh tanh (lstm), sigmoid tanh (gru), tanh (rnn).

@@ -50,6 +50,7 @@ bool read_options(const Instruction& composite, RecurrentLayer& layer) {
   options.clip = a.number("clip", 0);
   options.input_forget = a.flag("input_forget");
   options.linear_before_reset = a.flag("linear_before_reset");
+  options.residuals = a.flag("residuals");
   if (!a.has("activations")) return true;
   const std::string& names = a.text("activations");
   for (size_t begin = 0; begin <= names.size();) {
@@ -101,10 +102,10 @@ std::optional<RecurrentLayer> read_recurrent(const Instruction& composite) {
     layer.kind = RecurrentKind::Rnn, layer.gates = 1;
   else
     return std::nullopt;
-  int results = layer.kind == RecurrentKind::Lstm ? 3 : 2;
-  if (composite.num_results() != results || !read_options(composite, layer) ||
-      !read_operands(composite, layer))
-    return std::nullopt;
+  if (!read_options(composite, layer) || !read_operands(composite, layer)) return std::nullopt;
+  int states = layer.kind == RecurrentKind::Lstm ? 2 : 1;
+  if (composite.num_results() != 1 + states * (layer.options.residuals ? 2 : 1)) return std::nullopt;
+  layer.sums = layer.kind == RecurrentKind::Gru && layer.options.linear_before_reset ? 4 : layer.gates;
   const RecurrentOperands& o = layer.operands;
   if (o.x.rank() != 3 || o.r.rank() != 2 || o.h0.rank() != 2 || !o.r.type().dims[1].is_static())
     return std::nullopt;

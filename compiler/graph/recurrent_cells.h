@@ -17,6 +17,7 @@ struct RecurrentLayer {
   RecurrentOptions options;
   int64_t hidden = 0;
   int gates = 1; // gates stacked in dim 0 of w and r
+  int sums = 1;  // sums that enter the gates of a unit
   bool projected() const { return !operands.w; }
   const IntExpr& steps() const { return operands.x.type().dims[0].extent; }
   const IntExpr& batch() const { return operands.x.type().dims[1].extent; }

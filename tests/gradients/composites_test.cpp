@@ -2,11 +2,10 @@
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/class_losses.h"
 #include "compiler/graph/composites.h"
-#include "compiler/graph/function_type.h"
 #include "compiler/graph/resample.h"
+#include "compiler/graph/tree_ensemble.h"
 #include "compiler/passes/gradient/adjoints.h"
-#include "compiler/passes/gradient/finite_differences.h"
-#include "tests/gradients/object_case.h"
+#include "tests/gradients/composite_case.h"
 
 #include <cmath>
 
@@ -15,46 +14,8 @@ namespace {
 
 using Values = std::vector<Value>;
 
-// The module with @g, the gradient of @f by all float parameters.
-std::string with_gradient(const std::string& text) {
-  auto module = parse_module("m", text);
-  std::string wrt;
-  FunctionType type = *function_type(*(*module)->find("f"));
-  for (size_t i = 0; i < type.parameters.size(); ++i)
-    if (is_differentiable(type.parameters[i])) wrt += (wrt.empty() ? "" : ", ") + std::to_string(i);
-  return text.substr(0, text.rfind('}')) + " func @g = gradient @f wrt " + wrt + " seedable }";
-}
-
-std::vector<LiteralRef> gradients_of(const std::string& text) {
-  auto derived = differentiated(with_gradient(text));
-  std::mt19937_64 random(1);
-  std::vector<RuntimeValue> inputs;
-  for (const Instruction* parameter : derived->find("g")->body().parameters())
-    inputs.push_back(
-        gradient::random_floats(parameter->type().dtype, parameter->type().static_dims(), -1, 1, random));
-  auto results = evaluate_function(*derived->find("g"), inputs);
-  if (!results) FAIL(results.error().message);
-  std::vector<LiteralRef> literals;
-  for (const RuntimeValue& value : *results) literals.push_back(value.tensor);
-  return literals;
-}
-
-// The text with another name of the composite, for which there is no rule: its body is derived.
-std::string by_body(std::string text) {
-  size_t at = text.find("name = ") + 7;
-  return text.replace(at, text.find_first_of(",}", at) - at, "other");
-}
-
-void check_composite(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
-  std::string text = text_of(parameters, body);
-  INFO(text);
-  check_by_differences(text, "f", 2);
-  check_object(replaced(with_gradient(text), "f64", "f32"), "g", {});
-  auto by_rule = gradients_of(text), expected = gradients_of(by_body(text));
-  REQUIRE(by_rule.size() == expected.size());
-  for (size_t i = 0; i < by_rule.size(); ++i)
-    for (int64_t k = 0; k < expected[i]->num_elements(); ++k)
-      CHECK(std::fabs(by_rule[i]->get_double(k) - expected[i]->get_double(k)) < 1e-12);
+void check(const std::vector<TestParameter>& parameters, const CompositeBody& body) {
+  check_composite(text_of(parameters, body), 2);
 }
 
 // Checks a function whose parameters have a symbol, from `lower` to 7, for extents of 13.
@@ -79,10 +40,10 @@ void check_at_any_extent(const std::vector<TestParameter>& parameters, int lower
 
 TEST_CASE("softmax") {
   for (int dim : {0, 1, 2}) {
-    check_composite({{"x", {2, 3, 5}}},
-                    [&](GraphBuilder& b, const Values& p) { return Values{make_softmax(b, p[0], dim)}; });
-    check_composite({{"x", {2, 3, 5}}},
-                    [&](GraphBuilder& b, const Values& p) { return Values{make_log_softmax(b, p[0], dim)}; });
+    check({{"x", {2, 3, 5}}},
+          [&](GraphBuilder& b, const Values& p) { return Values{make_softmax(b, p[0], dim)}; });
+    check({{"x", {2, 3, 5}}},
+          [&](GraphBuilder& b, const Values& p) { return Values{make_log_softmax(b, p[0], dim)}; });
   }
 }
 
@@ -105,10 +66,10 @@ TEST_CASE("norms over the last dims, with their statistics") {
         if (dims[0] == 13)
           check_at_any_extent(parameters, 0, body);
         else
-          check_composite(parameters, body);
+          check(parameters, body);
       }
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{2, 3, 5}, {0, 3, 2}})
-    check_composite({{"x", dims}, {"scale", {dims[2]}}}, [](GraphBuilder& b, const Values& p) {
+    check({{"x", dims}, {"scale", {dims[2]}}}, [](GraphBuilder& b, const Values& p) {
       return Values{make_rms_norm(b, p[0], p[1], 2, 0.01, DType::F64)};
     });
 }
@@ -127,10 +88,10 @@ TEST_CASE("norms of channels") {
   };
   for (const CompositeBody& body : {CompositeBody(instance), CompositeBody(group), CompositeBody(batch)}) {
     for (const std::vector<int64_t>& dims : {std::vector<int64_t>{2, 4, 5}, {3, 2, 1, 3}, {1, 2, 7}})
-      check_composite({{"x", dims}, {"scale", {dims[1]}}, {"bias", {dims[1]}}}, body);
+      check({{"x", dims}, {"scale", {dims[1]}}, {"bias", {dims[1]}}}, body);
     check_at_any_extent({{"x", {13, 4, 3, 2}}, {"scale", {4}}, {"bias", {4}}}, 1, body);
   }
-  check_composite({{"x", {5, 3}}, {"scale", {3}}, {"bias", {3}}}, batch);
+  check({{"x", {5, 3}}, {"scale", {3}}, {"bias", {3}}}, batch);
 }
 
 TEST_CASE("activations") {
@@ -140,7 +101,7 @@ TEST_CASE("activations") {
                     +[](GraphBuilder&b, Value x) { return make_gelu(b, x, true); }}) {
     auto body = [&](GraphBuilder& b, const Values& p) { return Values{make(b, p[0])}; };
     for (const std::vector<int64_t>& dims : {std::vector<int64_t>{7}, {1}, {0, 3}})
-      check_composite({{"x", dims}}, body);
+      check({{"x", dims}}, body);
     check_at_any_extent({{"x", {13, 3}}}, 0, body);
   }
 }
@@ -159,12 +120,12 @@ void check_class_loss(const std::vector<int64_t>& dims, const char* reduction, b
   auto label_constant = [&](GraphBuilder& b) {
     return b.constant(Literal::of<int64_t>(DType::I64, places, labels));
   };
-  check_composite(parameters, [&](GraphBuilder& b, const Values& p) {
+  check(parameters, [&](GraphBuilder& b, const Values& p) {
     Value weights = weighs ? p[1] : Value{};
     return Values{make_negative_log_likelihood(b, p[0], label_constant(b), weights, options)};
   });
   for (bool shows_logs : {false, true})
-    check_composite(parameters, [&](GraphBuilder& b, const Values& p) {
+    check(parameters, [&](GraphBuilder& b, const Values& p) {
       Value weights = weighs ? p[1] : Value{};
       Instruction* made =
           make_softmax_cross_entropy(b, p[0], label_constant(b), weights, options, shows_logs);
@@ -214,7 +175,8 @@ TEST_CASE("ignored labels have derivative 0, even if all are ignored") {
     Value labels = b.constant(Literal::of<int64_t>(DType::I64, {2}, {9, 9}));
     return Values{make_softmax_cross_entropy(b, p[0], labels, {}, {"mean", 9})->result()};
   });
-  for (double element : elements(*gradients_of(text)[0])) CHECK(element == 0);
+  auto module = differentiated(with_gradient(text));
+  for (double element : elements(*run(*module, "g", {"1, 2, 3, -1, 0, 1", "1"})[0])) CHECK(element == 0);
 }
 
 LiteralRef indices(const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
@@ -232,16 +194,16 @@ TEST_CASE("resampling, whose cotangents are resampled by transposed tables") {
   auto by = [](std::vector<ResampledDim> dims) {
     return [=](GraphBuilder& b, const Values& p) { return Values{make_resample(b, p[0], dims)}; };
   };
-  check_composite({{"x", {2, 3, 4}}}, by({rows, columns}));
-  check_composite({{"x", {0, 3, 4}}}, by({columns}));
-  check_composite({{"x", {1, 3, 1}}}, by({one, rows}));
+  check({{"x", {2, 3, 4}}}, by({rows, columns}));
+  check({{"x", {0, 3, 4}}}, by({columns}));
+  check({{"x", {1, 3, 1}}}, by({one, rows}));
   check_at_any_extent({{"x", {13, 3, 4}}}, 0, by({rows, columns}));
 }
 
 TEST_CASE("resampling that all results read from one place is derived through its body") {
   ResampledDim one{1, indices({1, 12}, std::vector<int64_t>(12, 0)),
                    weights({1, 12}, std::vector<double>(12, 0.5))};
-  check_composite({{"x", {1, 7}}}, [&](GraphBuilder& b, const Values& p) {
+  check({{"x", {1, 7}}}, [&](GraphBuilder& b, const Values& p) {
     Value y = make_resample(b, p[0], {one});
     CHECK_FALSE(gradient::has_composite_rule(*y.def));
     return Values{y};
@@ -261,50 +223,26 @@ TEST_CASE("products with integers in blocks, by rows and by scales") {
     for (const std::vector<int64_t>& rows : {std::vector<int64_t>{3}, {}, {2, 1}, {0}}) {
       std::vector<int64_t> dims = rows;
       dims.push_back(blocks * block);
-      check_composite({{"x", dims, DType::F32}, {"scales", {n, blocks}, DType::F32}}, body);
+      check({{"x", dims, DType::F32}, {"scales", {n, blocks}, DType::F32}}, body);
     }
   }
 }
 
-RecurrentOperands operands_of(const Values& p) {
-  RecurrentOperands operands;
-  operands.x = p[0], operands.w = p[1], operands.r = p[2], operands.b = p[3], operands.h0 = p[4];
-  return operands;
-}
-
-TEST_CASE("recurrent layers, through their loops") {
-  for (bool reverse : {false, true}) {
-    RecurrentOptions options;
-    options.reverse = reverse;
-    check_composite(
-        {{"x", {3, 2, 2}}, {"w", {8, 2}}, {"r", {8, 2}}, {"b", {8}}, {"h0", {2, 2}}, {"c0", {2, 2}}},
-        [&](GraphBuilder& b, const Values& p) {
-          RecurrentOperands from = operands_of(p);
-          from.c0 = p[5];
-          Instruction* lstm = make_lstm(b, from, options);
-          return Values{lstm->result(0), lstm->result(2)};
-        });
-  }
-  check_composite({{"x", {3, 2, 2}}, {"w", {6, 2}}, {"r", {6, 2}}, {"b", {6}}, {"h0", {2, 2}}},
-                  [](GraphBuilder& b, const Values& p) {
-                    RecurrentOperands from = operands_of(p);
-                    return Values{make_gru(b, from, {})->result()};
-                  });
-}
-
-TEST_CASE("gradients of steps behind the end of a sequence are exactly 0") {
-  std::string text = text_of({{"x", {3, 2, 2}}, {"w", {2, 2}}, {"r", {2, 2}}, {"b", {2}}, {"h0", {2, 2}}},
-                             [](GraphBuilder& b, const Values& p) {
-                               RecurrentOperands from = operands_of(p);
-                               from.lens = b.constant(Literal::of<int64_t>(DType::I32, {2}, {1, 3}));
-                               return Values{make_rnn(b, from, {})->result()};
-                             });
-  check_by_differences(text, "f", 2);
-  std::vector<double> dx = elements(*gradients_of(text)[0]);
-  for (size_t step : {1, 2})
-    for (size_t k = 0; k < 2; ++k) CHECK(dx[step * 4 + k] == 0);
-  CHECK(dx[0] != 0);
-  CHECK(dx[2 * 4 + 2] != 0);
+TEST_CASE("trees have steps: their derivative is 0") {
+  std::string text = text_of({{"x", {3, 2}}}, [](GraphBuilder& b, const Values& p) {
+    TreeEnsemble trees;
+    trees.thresholds = Literal::of(DType::F64, {3}, std::vector<double>{0.1, NAN, NAN});
+    trees.shift = 1;
+    trees.links = Literal::of<int64_t>(DType::I32, {3}, {2 << 1, 1 << 1, 2 << 1});
+    trees.values = Literal::of(DType::F64, {3}, std::vector<double>{0, 2, 3});
+    trees.roots = Literal::of<int64_t>(DType::I32, {1}, {0});
+    trees.targets = Literal::of<int64_t>(DType::I32, {1}, {0});
+    trees.depth = 1;
+    return Values{make_tree_ensemble(b, p[0], trees)};
+  });
+  INFO(text);
+  auto module = differentiated(text.substr(0, text.rfind('}')) + "func @g = gradient @f wrt x }");
+  for (double element : elements(*run(*module, "g", {"1, 2, 0, 0, -1, 5"})[0])) CHECK(element == 0);
 }
 
 } // namespace

@@ -141,6 +141,21 @@ TEST_CASE("recurrent layers whose weights are bytes", "[lower]") {
                   .cpus = {"cortex-a53", "neoverse-n1", "cortex-m4", "generic-rv64"}});
 }
 
+TEST_CASE("recurrent layers with residuals", "[lower]") {
+  auto check = [](const char* kind, bool is_linear) {
+    RecurrentOptions options{.linear_before_reset = is_linear, .residuals = true};
+    expect_layer({.kind = kind, .options = options});
+    expect_layer({.kind = kind, .steps = 1, .batch = 9, .hidden = 35, .projected = true, .options = options});
+    expect_layer(
+        {.kind = kind, .batch = 5, .lens = true, .options = options, .runs = {{4, 5}, {0, 1}, {3, 2}}});
+    expect_layer({.kind = kind, .steps = 5, .hidden = 100, .options = options, .threads = 3});
+    for (const char* plan : {"recurrent tile 3x2 accumulators 12", "recurrent tile 2x1 rolled_cells"})
+      expect_layer({.kind = kind, .steps = 3, .batch = 5, .options = options, .plan = plan});
+  };
+  for (const char* kind : {"lstm", "gru", "rnn"}) check(kind, /*is_linear=*/false);
+  check("gru", /*is_linear=*/true);
+}
+
 TEST_CASE("recurrent layers of odd sizes", "[lower]") {
   for (int64_t hidden : {1, 3, 8, 31, 130})
     expect_layer({.steps = 2, .in = 1, .hidden = hidden, .only_last = true});

@@ -56,12 +56,16 @@ struct PackedRegister {
   IntExpr source, packed;       // place of its first element
   std::vector<int64_t> offsets; // offsets of its lanes from `source`; -1: the lane is empty
   int64_t point_stride = 0;     // from point to point in a transformed constant
+  // More than 1: so many registers begin here, whose lanes are neighbours in the source of this one's; the
+  // stride is theirs in the packed constant.
+  int rows = 1;
+  int64_t row_stride = 0;
 };
 // Emits the loops over all registers, of at most `lanes` lanes, and sets the parallel loop. `selected`: the
-// number of parts a run has, in the boxes' first dim; none: all.
+// number of parts a run has, in the boxes' first dim; none: all. `in_squares`: the body takes several rows.
 void emit_packed_registers(kernel::Builder& builder, const Packing& packing, int lanes,
                            const std::function<void(const PackedRegister&)>& body,
-                           const std::optional<IntExpr>& selected = std::nullopt);
+                           const std::optional<IntExpr>& selected = std::nullopt, bool in_squares = false);
 // Emits a kernel body that packs buffer `source` of such elements into buffer `out`.
 void emit_pack(kernel::Builder& builder, const Packing& packing, kernel::Scalar element, int lanes,
                int source, int out, const std::optional<IntExpr>& selected = std::nullopt);

@@ -66,6 +66,8 @@ private:
       buffers_.y = maker_.write(result_of(composite_, 0));
     buffers_.y_h = maker_.write(result_of(composite_, 1));
     if (is_lstm()) buffers_.c = maker_.write(result_of(composite_, 2));
+    if (layer_.options.residuals) buffers_.gates = maker_.write(result_of(composite_, is_lstm() ? 3 : 2));
+    if (layer_.options.residuals && is_lstm()) buffers_.cells = maker_.write(result_of(composite_, 4));
     buffers_.state = buffers_.y_h;
     if (!has_one_step_) {
       state_ = {context_.add_scratch_buffer(2 * state_elements() * 4, "state"), 0};

@@ -106,6 +106,8 @@ void RecurrentCells::emit_part(const RecurrentTile& tile, const Accumulators& ac
 // Emits a cell, or a part of one: `tile` has one row and one vector.
 void RecurrentCells::emit_cell(const RecurrentTile& tile, const Accumulators& accumulators, Part part) {
   IntExpr unit = tile.first * units_.lanes, element = tile.row * layer_.hidden + unit;
+  if (buffers_.gates >= 0 && (part == Part::All || part == Part::Entering))
+    store_sums(tile, accumulators, unit);
   if (sweep_of(tile).gates_reset) return emit_reset(tile, accumulators, element);
   if (layer_.kind == RecurrentKind::Lstm) return emit_lstm(tile, accumulators, unit, part);
   CellBody body(b_, lanes_, layer_.hidden);
@@ -154,6 +156,8 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Accumulators& ac
     kernel::Register c = body.compute(next.c);
     if (buffers_.lens >= 0) c = b_.select(is_valid(tile), c, old_c);
     store(tile, c, buffers_.c, element);
+    if (buffers_.cells >= 0)
+      store(tile, c, buffers_.cells, tile.at.time * (layer_.batch() * layer_.hidden) + element);
   }
   if (part != Part::Inner) store_states(tile, element, body.compute(next.h));
 }
@@ -168,6 +172,15 @@ void RecurrentCells::emit_reset(const RecurrentTile& tile, const Accumulators& a
   store(tile, body.compute(z), buffers_.z, element);
   Value old_h = body.bind(load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
   store(tile, body.compute(g.binary(Opcode::Multiply, r, old_h)), buffers_.reset, element);
+}
+
+// Stores what enters the gates; a gru's second sweep has the last of its sums.
+void RecurrentCells::store_sums(const RecurrentTile& tile, const Accumulators& accumulators,
+                                const IntExpr& unit) {
+  IntExpr row = (tile.at.time * layer_.batch() + tile.row) * (layer_.sums * layer_.hidden) + unit;
+  int64_t first = sweep_of(tile).reads_reset_state ? layer_.sums - 1 : 0;
+  for (size_t sum = 0; sum < accumulators.size(); ++sum)
+    store(tile, accumulators[sum], buffers_.gates, row + (first + static_cast<int64_t>(sum)) * layer_.hidden);
 }
 
 // Whether the batch entry is within its length; beyond it, the entry keeps its state and gives zeros.

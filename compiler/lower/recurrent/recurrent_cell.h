@@ -9,11 +9,12 @@
 namespace firn::lower {
 
 // Buffers of the kernel; -1: there is none. `state` holds old and new h, in turn, or is y_h if there is one
-// step. `z` and `reset` hand the update gate and r * h from a gru's first sweep to its second.
+// step. `z` and `reset` hand the update gate and r * h from a gru's first sweep to its second. `gates` and
+// `cells` are the layer's residuals.
 struct RecurrentBuffers {
   int x = -1, bias = -1, h0 = -1, c0 = -1, peepholes = -1, b_r = -1, lens = -1;
   int input_scales = -1, recurrent_scales = -1;
-  int y = -1, y_h = -1, c = -1, state = -1, z = -1, reset = -1;
+  int y = -1, y_h = -1, c = -1, state = -1, z = -1, reset = -1, gates = -1, cells = -1;
 };
 
 // The places that one step reads and writes.
@@ -55,6 +56,7 @@ private:
   void emit_cell(const RecurrentTile& tile, const Accumulators& accumulators, Part part);
   void emit_lstm(const RecurrentTile& tile, const Accumulators& accumulators, const IntExpr& unit, Part part);
   void emit_reset(const RecurrentTile& tile, const Accumulators& accumulators, const IntExpr& element);
+  void store_sums(const RecurrentTile& tile, const Accumulators& accumulators, const IntExpr& unit);
   void store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Register h);
   kernel::Register is_valid(const RecurrentTile& tile);
   void store(const RecurrentTile& tile, kernel::Register value, int buffer, const IntExpr& index);

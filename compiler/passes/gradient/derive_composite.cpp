@@ -3,6 +3,7 @@
 
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/composites.h"
+#include "compiler/passes/gradient/derive_recurrent.h"
 
 #include <algorithm>
 
@@ -61,10 +62,11 @@ static bool has_blocked_dot_rule(const Instruction& composite) {
 bool has_composite_rule(const Instruction& composite) {
   return adjoint_of(composite).form == AdjointForm::Elementwise || is_composite(composite, "softmax") ||
          is_composite(composite, "log_softmax") || is_norm(composite) || is_class_loss(composite) ||
-         has_resample_rule(composite) || has_blocked_dot_rule(composite);
+         has_resample_rule(composite) || has_blocked_dot_rule(composite) || has_recurrent_rule(composite);
 }
 
 void derive_composite(VectorJacobian& v) {
+  if (has_recurrent_rule(v.primal)) return derive_recurrent(v);
   if (is_empty(v.y().type())) return;
   if (is_composite(v.primal, "softmax")) return derive_softmax(v);
   if (is_composite(v.primal, "log_softmax")) return derive_log_softmax(v);

@@ -5,11 +5,12 @@
 //
 // Instructions are equal if opcode, attributes, types, operands (in any order for commutative ops) and
 // regions are. A value computed outside a branch or loop also serves inside. Equal constants merge by
-// content.
+// content. A recurrent layer that keeps residuals for its gradient serves for one that does not.
 //
 // - Requires: nothing.
 // - Establishes: no two equal instructions where one dominates the other.
 // - Breaks: nothing.
+#include "compiler/graph/recurrent_cells.h"
 #include "compiler/passes/passes.h"
 
 #include <algorithm>
@@ -87,17 +88,23 @@ public:
       }
       sort_operands(*instruction);
       std::string key = key_of(*instruction);
-      if (Instruction* earlier = find(key, *instruction)) {
+      Instruction* earlier = find_layer(*instruction, /*residuals=*/true);
+      if (!earlier) earlier = find(key, *instruction);
+      if (earlier) {
         if (!options_.take_rewrite()) return changed;
-        for (int i = 0; i < instruction->num_results(); ++i)
-          region.replace_uses(instruction->result(i), earlier->result(i));
-        merge_locations(*earlier, *instruction);
+        replace_uses(*instruction, *earlier);
         region.erase(instruction);
         changed = true;
-      } else {
-        table_[key].push_back(instruction);
-        added.push_back(std::move(key));
+        continue;
       }
+      if (Instruction* plain = find_layer(*instruction, /*residuals=*/false); plain && plain->has_uses()) {
+        if (!options_.take_rewrite()) return changed;
+        region.move_before(instruction, plain);
+        replace_uses(*plain, *instruction);
+        changed = true;
+      }
+      table_[key].push_back(instruction);
+      added.push_back(std::move(key));
     }
     for (const std::string& key : added) table_[key].pop_back(); // out of scope for what follows the region
     return changed;
@@ -114,11 +121,12 @@ private:
       });
   }
 
-  std::string key_of(const Instruction& instruction) {
+  std::string key_of(const Instruction& instruction) { return key_of(instruction, instruction.attributes()); }
+  std::string key_of(const Instruction& instruction, const Attributes& attributes) {
     std::string key(opcode_name(instruction.opcode()));
     for (Value operand : operands_)
       key += ' ' + std::to_string(numbers_[operand.def]) + '.' + std::to_string(operand.index);
-    if (!instruction.is(Opcode::Constant)) return key + instruction.attributes().to_string();
+    if (!instruction.is(Opcode::Constant)) return key + attributes.to_string();
     const Literal& literal = *instruction.literal();
     key += literal.type().to_string();
     if (literal.is_opaque() || literal.dtype() == DType::String) return key;
@@ -137,6 +145,29 @@ private:
       if (equal_but_for_order(*candidate, instruction, same)) return candidate;
     }
     return nullptr;
+  }
+
+  // The recurrent layer of the region that differs from this one in that it has residuals, or has none.
+  Instruction* find_layer(const Instruction& instruction, bool residuals) {
+    auto layer = read_recurrent(instruction);
+    if (!layer || layer->options.residuals == residuals) return nullptr;
+    Attributes attributes = instruction.attributes();
+    if (residuals)
+      attributes.set("residuals", true);
+    else
+      attributes.erase("residuals");
+    auto found = table_.find(key_of(instruction, attributes));
+    if (found == table_.end()) return nullptr;
+    for (Instruction* candidate : found->second)
+      if (candidate->parent() == instruction.parent() && read_recurrent(*candidate)) return candidate;
+    return nullptr;
+  }
+
+  // The results that both have.
+  static void replace_uses(Instruction& from, Instruction& to) {
+    for (int i = 0; i < std::min(from.num_results(), to.num_results()); ++i)
+      from.parent()->replace_uses(from.result(i), to.result(i));
+    merge_locations(to, from);
   }
 
   static bool equal_but_for_order(const Instruction& a, const Instruction& b,
