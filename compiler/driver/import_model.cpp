@@ -23,6 +23,7 @@ Result check_no_import_options(const onnx::ImportOptions& import) {
                       : !import.lengths.empty()                      ? "--length"
                       : !import.states.empty()                       ? "--state"
                       : import.initializers_are_inputs               ? "--initializers-are-inputs"
+                      : import.straight_through                      ? "--straight-through"
                                                                      : nullptr;
   if (!given) return {};
   return usage_error(std::string(given) + " goes with an ONNX model: a graph in text form says it itself");

@@ -79,6 +79,10 @@ TEST_CASE("Gradient passes quantised values where that is asked for") {
   options.straight_through = true;
   CHECK(std::fabs(derived(model, {x}, options)[0] - 2.2) < 1e-6);
   CHECK(derived(model, {x}, options)[1] == 127.5);
+  model.graph.nodes.pop_back();
+  model.graph.outputs = {value("y", F32, {2})};
+  CHECK(import_model(model, options).messages ==
+        "--straight-through has no effect: the model has no operator Gradient\n");
 }
 
 TEST_CASE("Gradient takes the values that it is given, not those of the graph") {

@@ -47,7 +47,7 @@ COMPILING = {
                     ("com.acme:Pool=2x", "no name of a C function"), ("com.acme:Pool=pool:x", "is no size such as")],
     "--value": [("y", "wants NAME=TYPE")],
     "--passes": [("zz", "wanted one of: ")],
-    "--initializers-are-inputs": None,
+    "--initializers-are-inputs": None, "--straight-through": None,
 }
 TEXT = {
     "--weights-in": [("w", "goes with a graph in text form")],
@@ -111,7 +111,8 @@ QUANTIZE = {
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
     "--initializers-are-inputs": [(None, "all initializers are constants")],
 }
-IMPORTING = ("--dim", "--max", "--shape", "--state", "--length", "--const", "--custom-op", "--value", "--passes", "--initializers-are-inputs")
+IMPORTING = ("--dim", "--max", "--shape", "--state", "--length", "--const", "--custom-op", "--value", "--passes", "--initializers-are-inputs",
+             "--straight-through")
 GRADCHECK = {**{option: COMPILING[option] for option in IMPORTING}, **TEXT,
              "--wrt": [("zz", "--wrt names 'zz'")], "--samples": [(bad, "") for bad in ("-1", "x")], "--seed": [("x", "")]}
 REDUCE = {

@@ -10,6 +10,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/model_file.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace firn::onnx {
@@ -104,10 +105,14 @@ std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const Import
     if (!state.used_bounds.count(name))
       diagnostics.add(usage_error("--max " + name + ": the model has no value '" + name +
                                   "' whose largest value has to be known and is not"));
+  const auto& functions = imported->module->functions();
+  if (options.straight_through &&
+      std::none_of(functions.begin(), functions.end(), [](const auto& each) { return each->gradient; }))
+    diagnostics.add(usage_error("--straight-through has no effect: the model has no operator Gradient"));
   if (!diagnostics.empty()) return nullptr;
   imported->dims = std::move(state.varying);
-  for (const auto& function : imported->module->functions()) erase_unused(function->body());
-  if (imported->module->functions().size() > 1) imported->module->entry = main.name();
+  for (const auto& function : functions) erase_unused(function->body());
+  if (functions.size() > 1) imported->module->entry = main.name();
   for (const auto& [location, external] : model->source.external)
     if (external) {
       imported->facts.external_files.push_back(external->path());
