@@ -15,7 +15,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-ML, CONTRIB = "ai.onnx.ml", "com.microsoft"
+ML, CONTRIB, TRAINING = "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training"
 VERSIONS = {"": 18, ML: 3, CONTRIB: 1}
 random = np.random.default_rng(17)
 
@@ -76,11 +76,14 @@ class Model:
                 continue
             if array is not None and not any(array is known for known in self.inputs):
                 self.inputs.append(array)
-            names.append("" if array is None else f"i{[known is array for known in self.inputs].index(True)}")
+            names.append("" if array is None else self.name_of(array))
         outputs = [f"o{len(self.outputs) + i}" for i in range(count)]
         self.outputs += outputs
         self.nodes.append(helper.make_node(op, names, outputs, domain=domain, **attributes))
         return outputs
+
+    def name_of(self, value):
+        return value if isinstance(value, str) else f"i{[known is value for known in self.inputs].index(True)}"
 
     def write(self, folder):
         inputs = [value_info(f"i{i}", a) for i, a in enumerate(self.inputs)]
@@ -577,6 +580,51 @@ def crops():
     return m
 
 
-for make in (features, linear_models, trees, tree_labels, fused, attention, quantized, quantized_layers, quantized_tables, split_gelu, greedy_search, text, maps, signal, crops):
+def nested_gradients():
+    """Six derivatives of derivatives: of higher order, mixed, in a loss, of a step of descent, at two points, of a product."""
+    m = Model("nested_gradients", **{TRAINING: 1})
+    x, y, w, r = (normal(7) for _ in range(4))
+    a, b = normal(3, 5), normal(5, 4)
+
+    def node(op, *inputs):
+        return m.add(op, inputs, domain="")[0]
+
+    def gradient(values, of, by):
+        """By tensors `by`, at `values`."""
+        return m.add("Gradient", values, len(values), domain=TRAINING, xs=[m.name_of(each) for each in by], y=of)
+
+    square = node("Mul", x, x)
+    first, = gradient([x], node("Mul", square, square), [x])
+    second, = gradient([x], first, [x])
+    gradient([x], second, [x])
+    of_x, _ = gradient([x, y], node("Mul", square, node("Mul", node("Mul", y, y), y)), [x, y])
+    gradient([x, y], of_x, [x, y])
+    sine = node("Sin", x)
+    slope, = gradient([x], sine, [x])
+    gradient([x], node("Add", sine, node("Mul", slope, slope)), [x])
+    downhill, = gradient([w], node("Mul", w, w), [w])
+    moved = node("Sub", w, node("Mul", r, downhill))
+    gradient([r, w], node("Mul", moved, moved), [r, w])
+    at_twice, = gradient([node("Add", x, x)], node("Mul", square, x), [x])
+    gradient([x], at_twice, [x])
+    bent = node("Tanh", node("MatMul", a, b))
+    of_a, _ = gradient([a, b], node("Mul", bent, bent), [a, b])
+    gradient([a, b], of_a, [a, b])
+
+    x, y, w, r, a, b = (each.astype(np.float64) for each in (x, y, w, r, a, b))
+    t, after, width = np.tanh(a @ b), w - 2 * r * w, b.sum(0)
+    d, dd = 2 * t * (1 - t * t), 2 * (1 - t * t) * (1 - 3 * t * t)
+    values = [x**2, x**4, 4 * x**3, 12 * x**2, 24 * x,
+              y**2, y**3, x**2 * y**3, 2 * x * y**3, 3 * x**2 * y**2, 2 * y**3, 6 * x * y**2,
+              np.sin(x), np.cos(x), np.cos(x)**2, np.sin(x) + np.cos(x)**2, np.cos(x) * (1 - 2 * np.sin(x)),
+              w**2, 2 * w, 2 * r * w, after, after**2, -4 * after * w, 2 * after * (1 - 2 * r),
+              2 * x, x**3, 12 * x**2, 24 * x,
+              a @ b, t, t * t, d @ b.T, a.T @ d, (dd * width) @ b.T, d.sum(0) + a.T @ (dd * width)]
+    m.results = [each.astype(np.float32) for each in values]
+    return m
+
+
+for make in (features, linear_models, trees, tree_labels, fused, attention, quantized, quantized_layers, quantized_tables, split_gelu, greedy_search, text, maps, signal, crops,
+             nested_gradients):
     if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
         make().write(sys.argv[1])
