@@ -67,8 +67,8 @@ bool run_graph_passes(Flow& flow) {
   options.schedules = c.schedules ? &*c.schedules : nullptr;
   options.explanations = &c.explanations;
   options.rewrite_limit = flow.options.rewrite_limit;
-  std::string passes =
-      flow.options.passes == "default" ? default_pipeline(/*for_target=*/true) : flow.options.passes;
+  std::string passes = flow.options.passes == "default" ? default_pipeline(*c.module, /*for_target=*/true)
+                                                        : flow.options.passes;
   if (!flow.check(flow.stages.run(*c.module, passes, options))) return false;
   if (flow.options.emit == Emit::Graph) return true;
   for (const Function* entry : c.module->entries())

@@ -33,7 +33,7 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
   PipelineRun run{PassOptions(options.goals, *target ? &**target : nullptr)};
   run.options.rewrite_limit = options.rewrite_limit;
   std::string passes =
-      options.passes == "default" ? default_pipeline(run.options.target != nullptr) : options.passes;
+      options.passes == "default" ? default_pipeline(module, run.options.target != nullptr) : options.passes;
   if (Result done = run_passes(module, passes, run); !done) return done.error();
   if (!options.weights_out.empty())
     if (Result written = write_file(options.weights_out, write_literals(module)); !written)

@@ -263,6 +263,10 @@ Function& Module::main() const {
   return *function;
 }
 
+bool Module::declares_gradients() const {
+  return std::any_of(functions_.begin(), functions_.end(), [](const auto& each) { return each->gradient; });
+}
+
 std::vector<Function*> Module::entries() const {
   if (!entry.empty()) return {&main()};
   std::set<std::string> called;

@@ -213,6 +213,9 @@ public:
   std::vector<Function*> entries() const;
   std::string entry; // the name of the one function to compile; empty: @main and the others
   Function& add_function(std::string name);
+  // Whether a function is declared to be a gradient, and not derived yet: rewrites that keep values and change
+  // derivatives, which are a matter of choice where values tie, wait until then.
+  bool declares_gradients() const;
   // Removes the functions of which the predicate is true. Nothing that stays names them.
   void erase_functions(const std::function<bool(const Function&)>& is_unwanted);
   // Symbols of dims by name, shared by all functions.

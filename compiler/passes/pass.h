@@ -34,8 +34,9 @@ Result run_passes(Module& module, const std::string& names, PipelineRun& run);
 // The passes that bring the computations of @prepare into the form that planning takes.
 inline constexpr const char* kPreparingPasses =
     "inline-composites,legalise-narrow-types,simplify-dots,form-fusions,eliminate-dead-code";
-// The list that `firn compile` runs, as such a string, for a target-independent or a compiling pipeline.
-std::string default_pipeline(bool for_target);
+// The list that `firn compile` runs on a module, as such a string, for a target-independent or a compiling
+// pipeline.
+std::string default_pipeline(const Module& module, bool for_target);
 // The first passes of the target-independent list, up to the one that derives gradients.
 std::string pipeline_through_differentiate();
 

@@ -12,19 +12,23 @@ namespace {
 constexpr const char* kCleanup = "propagate-shapes,fold-constants,eliminate-zero-elements,eliminate-nops,"
                                  "simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code";
 
+// Integers have no derivatives: behind `differentiate` where gradients are declared.
+constexpr const char* kQuantised =
+    "move-quantization,split-quantised-dilations,move-quantization,lower-to-lookup-table,project-recurrent-"
+    "inputs,"
+    "recover-integer-contractions,compress-weights,keep-narrow-recurrent-weights,keep-narrow-weights";
+constexpr const char* kDifferentiate = "differentiate";
+
 constexpr PassStep kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
-    {"move-quantization,split-quantised-dilations,move-quantization,lower-to-lookup-table,project-recurrent-"
-     "inputs,"
-     "recover-integer-contractions,compress-weights,keep-narrow-recurrent-weights,keep-narrow-weights",
-     true, "while every value stands beside its zero point and its scale"},
+    {kQuantised, true, "while every value stands beside its zero point and its scale"},
     {"widen-narrow-floats,eliminate-nops,eliminate-dead-code", true,
      "behind quantised values, whose scales have types that count; every pattern of f32 is looked for then"},
     {"recover-composites", false,
      "before anything moves transposes or scales into the decompositions it looks for"},
-    {"differentiate", false,
+    {kDifferentiate, false,
      "behind recover-composites, whose ops have short and stable derivatives; everything later sees plain "
      "functions"},
     {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},
@@ -81,13 +85,22 @@ Result run_passes(Module& module, const std::string& names, PipelineRun& run) {
   return run_pass_list(module, graph_level(), names, run);
 }
 
-std::string default_pipeline(bool for_target) {
-  return join_steps(kSteps, for_target);
+std::string default_pipeline(const Module& module, bool for_target) {
+  std::vector<PassStep> steps(std::begin(kSteps), std::end(kSteps));
+  if (module.declares_gradients()) {
+    auto find = [&](const char* passes) {
+      return std::find_if(steps.begin(), steps.end(),
+                          [&](const PassStep& step) { return std::string_view(step.passes) == passes; });
+    };
+    auto quantised = find(kQuantised);
+    std::rotate(quantised, quantised + 1, find(kDifferentiate) + 1);
+  }
+  return join_steps(steps, for_target);
 }
 
 std::string pipeline_through_differentiate() {
-  constexpr std::string_view last = "differentiate";
-  std::string all = default_pipeline(/*for_target=*/false);
+  constexpr std::string_view last = kDifferentiate;
+  std::string all = join_steps(kSteps, /*for_target=*/false);
   return all.substr(0, all.find(last) + last.size());
 }
 

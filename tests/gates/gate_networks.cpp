@@ -271,7 +271,7 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   auto module = network.module();
   Goals goals{.weight_type = network.weight_type, .winograd = Winograd::All};
   PipelineRun run{PassOptions(goals, &target)};
-  if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
+  if (Result done = run_passes(*module, default_pipeline(*module, /*for_target=*/true), run); !done)
     FAIL(done.error().message);
   auto program = firn::test::plan_and_lower(*module, {target, {.winograd = Winograd::All}});
   if (!program) FAIL(program.error().message);

@@ -176,5 +176,39 @@ TEST_CASE("of updates that meet at a place the last one counts") {
   CHECK(elements(*results[1]) == Values{0, 1, 1});
 }
 
+TEST_CASE("ties count as the model says, though one reduction would do") {
+  // Each row gives its largest elements equal shares of the half that ties of rows give it.
+  const std::string nested = R"(module @m {
+    func @f(%x: f64[2,3]) -> (f64[]) {
+      %low = constant [-100] : f64[]
+      %rows = reduce %x, %low {dims = [1]} region(%l: f64[], %r: f64[]) {
+        %s = maximum %l, %r : f64[]
+        return %s
+      } : f64[2]
+      %y = reduce %rows, %low {dims = [0]} region(%l: f64[], %r: f64[]) {
+        %s = maximum %l, %r : f64[]
+        return %s
+      } : f64[]
+      return %y
+    }
+    func @g = gradient @f wrt x })";
+  const std::vector<LiteralRef> rows = literals_of(*differentiated(nested)->find("g"), {"1, 1, 0, 1, 0, 0"});
+  check_object_alike(nested, rows, {0.25, 0.25, 0, 0.5, 0, 0});
+
+  // A window as large as its dim passes all on to its first largest element.
+  const std::string window = R"(module @m {
+    func @f(%x: f64[1,4]) -> (f64[1,1]) {
+      %low = constant [-100] : f64[]
+      %y = reduce_window %x, %low {window = 1x4} region(%l: f64[], %r: f64[]) {
+        %s = maximum %l, %r : f64[]
+        return %s
+      } : f64[1,1]
+      return %y
+    }
+    func @g = gradient @f wrt x })";
+  const std::vector<LiteralRef> row = literals_of(*differentiated(window)->find("g"), {"0, 2, 1, 2"});
+  check_object_alike(window, row, {0, 1, 0, 0});
+}
+
 } // namespace
 } // namespace firn::test

@@ -1,5 +1,7 @@
 // Gradients past what rounds: as if it were the identity within its range, where that is asked for.
-#include "tests/gradients/gradient_case.h"
+#include "tests/gradients/object_case.h"
+
+#include <cmath>
 
 namespace firn::test {
 namespace {
@@ -92,6 +94,37 @@ TEST_CASE("products of quantised values have gradients by either factor") {
   CHECK(elements(*results[0]) == Values{3, 1});
   CHECK(elements(*results[1]) == Values{1, -2});
   CHECK(elements(*results[2]) == Values{1});
+}
+
+// What is computed of one byte is looked up in a table, where nothing asks for its derivative.
+TEST_CASE("objects pass gradients through functions of quantised values") {
+  const std::string text = R"(module @m {
+    func @f(%x: f32[3]) -> (f32[3]) {
+      %low = constant [-128, -128, -128] : f32[3]
+      %high = constant [127, 127, 127] : f32[3]
+      %scale = constant [0.0625, 0.0625, 0.0625] : f32[3]
+      %steps = divide %x, %scale : f32[3]
+      %rounded = round_nearest_even %steps : f32[3]
+      %within = clamp %low, %rounded, %high : f32[3]
+      %q = convert %within {to = i8} : i8[3]
+      %back = convert %q {to = f32} : f32[3]
+      %d = multiply %back, %scale : f32[3]
+      %s = logistic %d : f32[3]
+      %more = divide %s, %scale : f32[3]
+      %whole = round_nearest_even %more : f32[3]
+      %inside = clamp %low, %whole, %high : f32[3]
+      %p = convert %inside {to = i8} : i8[3]
+      %again = convert %p {to = f32} : f32[3]
+      %y = multiply %again, %scale : f32[3]
+      return %y
+    }
+    func @g = gradient @f wrt x straight_through })";
+  const std::vector<LiteralRef> inputs = literals_of(*differentiated(text)->find("g"), {"0.5, 0, -9"});
+  std::vector<double> slope = elements(*run_object(text, "g", inputs)[0]);
+  const double s = 1 / (1 + std::exp(-0.5));
+  CHECK(std::fabs(slope[0] - s * (1 - s)) < 1e-6);
+  CHECK(std::fabs(slope[1] - 0.25) < 1e-6);
+  CHECK(slope[2] == 0);
 }
 
 TEST_CASE("the declaration is printed as it is written") {

@@ -100,7 +100,7 @@ Prepared expect_prepared(Module& source, const std::string& cpu, bool optimize_s
   TargetInfo target = target_of("", cpu);
   Goals goals{.opt_level = optimize_size ? OptLevel::Os : OptLevel::O3, .winograd = Winograd::All};
   PipelineRun run{PassOptions(goals, &target)};
-  if (Result done = run_passes(source, default_pipeline(/*for_target=*/true), run); !done)
+  if (Result done = run_passes(source, default_pipeline(source, /*for_target=*/true), run); !done)
     FAIL(done.error().message);
   kernel::Program program = lower_program(source, cpu);
   std::unique_ptr<Module> module = lower::make_prepare_module(program);

@@ -84,7 +84,7 @@ int check_set(const std::string& folder, const std::string& set) {
     if (!target) return fail(folder, target.error().message);
     if (for_target) run.options.target = &*target;
     std::string kind = for_target ? "target pipeline" : "pipeline";
-    if (Result done = run_passes(module, default_pipeline(for_target), run); !done)
+    if (Result done = run_passes(module, default_pipeline(module, for_target), run); !done)
       return fail(folder, kind + ": " + done.error().message);
     auto parsed = parse_module(kind, print_module(module));
     if (!parsed) return fail(folder, kind + ": printed module does not parse: " + parsed.error().message);

@@ -88,7 +88,7 @@ Outcome compile(const std::string& model, const TargetInfo& target) {
   Module& module = *imported->module;
   PipelineRun run;
   run.options.target = &target;
-  if (Result done = run_passes(module, default_pipeline(/*for_target=*/true), run); !done)
+  if (Result done = run_passes(module, default_pipeline(module, /*for_target=*/true), run); !done)
     return {done.error().message, {}, 0};
   Outcome outcome;
   collect(module.main().body(), outcome.contractions);

@@ -35,7 +35,7 @@ void expect_unchanged(const std::string& signature, const std::string& body, dou
   REQUIRE(target);
   Goals goals{.weight_type = weights};
   PipelineRun run{PassOptions(goals, &*target)};
-  Result done = run_passes(**changed, default_pipeline(/*for_target=*/true), run);
+  Result done = run_passes(**changed, default_pipeline(**changed, /*for_target=*/true), run);
   if (!done) FAIL(done.error().message);
   CHECK(print_module(**changed).find(absent) == std::string::npos);
   std::vector<LiteralRef> inputs = random_inputs(**plain);

@@ -25,8 +25,16 @@ Value drop_unit_dims(Instruction& reduce, Opcode reducer, GraphBuilder& builder)
   return dims.empty() ? squeezed : builder.reduce(reducer, squeezed, dims, /*keep_dims=*/false);
 }
 
+// Whether a gradient will tell by which of several equal elements the result is the largest: all of a
+// reduction's share, the first one of a window counts.
+bool has_ties_that_count(const Instruction& reduction, Opcode reducer) {
+  return (reducer == Opcode::Maximum || reducer == Opcode::Minimum) &&
+         reduction.parent()->function()->module()->declares_gradients();
+}
+
 // reduce(reduce(x, a), b) = reduce(x, a and b)
 Value reduce_of_reduce(Instruction& outer, Instruction& inner, Opcode reducer, GraphBuilder& builder) {
+  if (has_ties_that_count(outer, reducer)) return {};
   if (plain_reducer(inner) != reducer || !has_one_use(inner.result())) return {};
   std::vector<int64_t> left;
   for (int i = 0; i < inner.operand(0).rank(); ++i)
@@ -139,7 +147,8 @@ Value window_of_pad(Instruction& reduce_window, Opcode reducer, GraphBuilder& bu
   auto identity = reducer_identity(reducer, pad->operand(0).dtype());
   bool is_identity = is_splat_of(pad->operand(1), *identity);
   bool is_floor = reducer == Opcode::Maximum && is_splat_of(pad->operand(1), 0) && !was_padded &&
-                  is_non_negative(pad->operand(0)) && sees_operand_everywhere(window);
+                  !has_ties_that_count(reduce_window, reducer) && is_non_negative(pad->operand(0)) &&
+                  sees_operand_everywhere(window);
   if (!is_identity && !is_floor) return {};
   return builder.reduce_window(reducer, pad->operand(0), window);
 }
@@ -158,6 +167,7 @@ Value window_as_reduce(Instruction& reduce_window, Opcode reducer, GraphBuilder&
     dims.push_back(static_cast<int64_t>(d));
   }
   if (dims.empty()) return x;
+  if (has_ties_that_count(reduce_window, reducer)) return {};
   return builder.reshape(builder.reduce(reducer, x, dims, /*keep_dims=*/false), reduce_window.type().dims);
 }
 
