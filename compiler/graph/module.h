@@ -213,8 +213,8 @@ public:
   std::vector<Function*> entries() const;
   std::string entry; // the name of the one function to compile; empty: @main and the others
   Function& add_function(std::string name);
-  // Whether a function is declared to be a gradient, and not derived yet: rewrites that keep values and change
-  // derivatives, which are a matter of choice where values tie, wait until then.
+  // Whether a function is declared to be a gradient, and not derived yet. Rewrites that keep values wait
+  // until then if they change derivatives, which are a matter of choice where values tie.
   bool declares_gradients() const;
   // Removes the functions of which the predicate is true. Nothing that stays names them.
   void erase_functions(const std::function<bool(const Function&)>& is_unwanted);

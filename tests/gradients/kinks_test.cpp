@@ -91,6 +91,9 @@ TEST_CASE("norms and deviations have derivative 0 at 0") {
       "f64[] %r = broadcast_in_dim %q {dims = []} : f64[2]";
   CHECK(gradients(sum, "0, 0", 2) == Values{0, 0});
   CHECK(gradients(sum, "0, -4", 2) == Values{0, -2});
+  // The norm of one element is what simplifications leave of a sum over an extent of 1.
+  const std::string one = "%s = multiply %x, %x : f64[2] %r = sqrt %s : f64[2]";
+  CHECK(gradients(one, "0, -4", 2) == Values{0, -1});
 }
 
 TEST_CASE("a branch that a select does not take adds nothing, whatever its derivative") {

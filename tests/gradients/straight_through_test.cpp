@@ -96,7 +96,7 @@ TEST_CASE("products of quantised values have gradients by either factor") {
   CHECK(elements(*results[2]) == Values{1});
 }
 
-// What is computed of one byte is looked up in a table, where nothing asks for its derivative.
+// A value that is computed of one byte is looked up in a table, where nothing asks for its derivative.
 TEST_CASE("objects pass gradients through functions of quantised values") {
   const std::string text = R"(module @m {
     func @f(%x: f32[3]) -> (f32[3]) {

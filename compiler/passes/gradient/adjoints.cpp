@@ -31,12 +31,13 @@ bool is_straight_through(const Instruction& instruction) {
   return instruction.attributes().flag("straight_through");
 }
 
-// Whether a square root is that of a sum, or of a mean: a norm or a deviation, whose derivative at 0 is taken
-// to be 0.
+// Whether a square root is that of a sum, of a mean, or of a square, which a sum of one element is: a norm or
+// a deviation, whose derivative at 0 is taken to be 0.
 bool is_norm(const Instruction& root) {
   Value at = root.operand(0);
   for (int step = 0; step < 8; ++step) {
     const Instruction& def = *at.def;
+    if (def.is(Opcode::Multiply) && def.operand(0) == def.operand(1)) return true;
     bool passes = def.is(Opcode::Reshape) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Convert) ||
                   def.is(Opcode::Divide) ||
                   (def.is(Opcode::Multiply) && is_constant_expression(def.operand(1)));
