@@ -196,6 +196,7 @@ TEST_CASE("resampling, whose cotangents are resampled by transposed tables") {
   };
   check({{"x", {2, 3, 4}}}, by({rows, columns}));
   check({{"x", {0, 3, 4}}}, by({columns}));
+  check({{"x", {2, 3, 0}}}, by({rows}));
   check({{"x", {1, 3, 1}}}, by({one, rows}));
   check_at_any_extent({{"x", {13, 3, 4}}}, 0, by({rows, columns}));
 }

@@ -127,6 +127,24 @@ TEST_CASE("objects pass gradients through functions of quantised values") {
   CHECK(slope[2] == 0);
 }
 
+TEST_CASE("long and branching chains of integers are followed in time that grows with their length") {
+  std::string text = R"(module @m { func @f(%x: f32[2]) -> (f32[2]) {
+    %r = round_nearest_even %x : f32[2]
+    %w0 = add %r, %r : f32[2]
+    %q0 = convert %w0 {to = i32} : i32[2]
+)";
+  constexpr int kSteps = 5000;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string old = std::to_string(i), next = std::to_string(i + 1);
+    text += "%n" + next + " = negate %q" + old + " : i32[2] %q" + next + " = maximum %n" + next + ", %q" +
+            old + " : i32[2]\n";
+  }
+  text += "%y = convert %q" + std::to_string(kSteps) +
+          " {to = f32} : f32[2] return %y } func @g = gradient @f wrt x straight_through }";
+  auto module = differentiated(text);
+  CHECK(elements(*run(*module, "g", {"3.25, -2"})[0])[0] == 2);
+}
+
 TEST_CASE("the declaration is printed as it is written") {
   std::string text =
       "module @m {" + std::string(kQuantized) + "func @g = gradient @f wrt x seedable straight_through }";

@@ -20,7 +20,8 @@ std::vector<std::vector<Tap>> readers(const ResampledDim& dim, int64_t extent) {
   for (int64_t i = 0; i < dim.extent(); ++i)
     for (int64_t t = 0; t < dim.taps(); ++t) {
       double weight = dim.weights->get_double(t * dim.extent() + i);
-      std::vector<Tap>& own = taps[static_cast<size_t>(dim.indices->get_int(t * dim.extent() + i))];
+      int64_t read = std::clamp<int64_t>(dim.indices->get_int(t * dim.extent() + i), 0, extent - 1);
+      std::vector<Tap>& own = taps[static_cast<size_t>(read)];
       if (weight == 0) continue;
       if (!own.empty() && own.back().result == i)
         own.back().weight += weight;
@@ -52,15 +53,26 @@ ResampledDim transposed(const ResampledDim& dim, int64_t extent) {
   return {dim.dim, indices, weights};
 }
 
-// The tables of a resampling of static extents; nothing if they are computed.
+bool is_table(const Instruction& instruction) {
+  return instruction.is(Opcode::Constant) && !instruction.literal()->is_opaque() &&
+         instruction.literal()->dims().size() == 2;
+}
+
+// The tables of a resampling of static extents that are not 0; nothing if they are computed, or if the
+// operands are not those of such a composite.
 std::optional<std::vector<ResampledDim>> tables_of(const Instruction& resample) {
   std::vector<ResampledDim> dims;
-  for (int64_t number : resample.attributes().ints("dims")) {
+  const std::vector<int64_t>& numbers = resample.attributes().ints("dims");
+  if (resample.num_operands() != static_cast<int>(1 + 2 * numbers.size())) return std::nullopt;
+  for (int64_t number : numbers) {
     auto operand = static_cast<int>(2 * dims.size());
     const Instruction &indices = *resample.operand(operand + 1).def,
                       &weights = *resample.operand(operand + 2).def;
-    bool is_known = indices.is(Opcode::Constant) && weights.is(Opcode::Constant) &&
-                    resample.operand(0).type().dims[static_cast<size_t>(number)].is_static();
+    if (number < 0 || number >= resample.operand(0).rank()) return std::nullopt;
+    const Dim& extent = resample.operand(0).type().dims[static_cast<size_t>(number)];
+    bool is_known = extent.is_static() && extent.value() > 0 && is_table(indices) && is_table(weights) &&
+                    is_integer(indices.type().dtype) && is_float(weights.type().dtype) &&
+                    indices.literal()->dims() == weights.literal()->dims();
     if (!is_known) return std::nullopt;
     dims.push_back({static_cast<int>(number), indices.literal(), weights.literal()});
   }

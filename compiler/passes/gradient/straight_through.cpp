@@ -4,9 +4,9 @@
 #include "compiler/passes/gradient/straight_through.h"
 
 #include "compiler/graph/builder.h"
-#include "compiler/graph/producers.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn::gradient {
@@ -20,33 +20,10 @@ bool rounds(const Instruction& instruction) {
 }
 
 bool holds_whole_numbers(const Literal& literal) {
+  if (!is_float(literal.dtype()) || literal.is_opaque()) return false;
   for (int64_t i = 0; i < literal.num_elements(); ++i)
     if (double value = literal.get_double(i); value != std::floor(value)) return false;
   return true;
-}
-
-// Whether floats are known to be whole numbers.
-bool is_whole(Value value) {
-  if (is_integer(value.dtype())) return true;
-  const Instruction& def = *value.def;
-  switch (def.opcode()) {
-  case Opcode::RoundNearestEven:
-  case Opcode::Floor:
-  case Opcode::Ceil: return true;
-  case Opcode::Constant: return holds_whole_numbers(*def.literal());
-  case Opcode::Add:
-  case Opcode::Subtract:
-  case Opcode::Multiply:
-  case Opcode::Maximum:
-  case Opcode::Minimum: return is_whole(def.operand(0)) && is_whole(def.operand(1));
-  case Opcode::Clamp: return is_whole(def.operand(0)) && is_whole(def.operand(1)) && is_whole(def.operand(2));
-  case Opcode::Convert:
-  case Opcode::Negate:
-  case Opcode::Reshape:
-  case Opcode::Transpose:
-  case Opcode::BroadcastInDim: return is_whole(def.operand(0));
-  default: return false;
-  }
 }
 
 // The ops between integers that have the same meaning in floats. Operands from `numbers` on are indices.
@@ -78,6 +55,7 @@ public:
       if (reads_reached(*instruction))
         for (int i = 0; i < instruction->num_results(); ++i) reached_.insert({instruction, i});
       for (int i = 0; i < instruction->num_regions(); ++i) pass_inner(instruction->region(i));
+      if (gives_whole_numbers(*instruction)) whole_.insert(key_of(instruction->result()));
       pass_one(*instruction);
     }
   }
@@ -96,31 +74,64 @@ private:
     return reads;
   }
 
+  // Whether floats are known to be whole numbers.
+  bool is_whole(Value value) const { return is_integer(value.dtype()) || whole_.count(key_of(value)) != 0; }
+  bool gives_whole_numbers(const Instruction& instruction) const {
+    switch (instruction.opcode()) {
+    case Opcode::RoundNearestEven:
+    case Opcode::Floor:
+    case Opcode::Ceil: return true;
+    case Opcode::Constant: return holds_whole_numbers(*instruction.literal());
+    case Opcode::Add:
+    case Opcode::Subtract:
+    case Opcode::Multiply:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+    case Opcode::Clamp:
+    case Opcode::Convert:
+    case Opcode::Negate:
+    case Opcode::Reshape:
+    case Opcode::Transpose:
+    case Opcode::BroadcastInDim: {
+      const std::vector<Value> operands = instruction.operands();
+      return std::all_of(operands.begin(), operands.end(), [&](Value each) { return is_whole(each); });
+    }
+    default: return false;
+    }
+  }
+
   void pass_one(Instruction& instruction) {
     if (rounds(instruction)) instruction.attributes().set(kMark, true);
-    if (instruction.is(Opcode::Clamp) && is_float(instruction.type().dtype) && is_whole(instruction.result()))
+    if (instruction.num_results() != 1) return;
+    const DType dtype = instruction.type().dtype;
+    if (instruction.is(Opcode::Clamp) && is_float(dtype) && is_whole(instruction.result()))
       instruction.attributes().set(kMark, true);
-    bool ends_chain = instruction.is(Opcode::Convert) && is_float(instruction.type().dtype) &&
-                      is_integer(instruction.operand(0).dtype()) && is_reached(instruction.operand(0));
-    if (!ends_chain) return;
-    Value floats = as_floats(instruction.operand(0));
+    if (!is_reached(instruction.result())) return;
+    if (is_integer(dtype)) {
+      if (Value floats = make_floats(instruction)) floats_[key_of(instruction.result())] = floats;
+    } else if (instruction.is(Opcode::Convert) && is_float(dtype)) {
+      end_chain(instruction);
+    }
+  }
+
+  // Puts the floats that the integers stand for in the place of those that are made of them.
+  void end_chain(Instruction& convert) {
+    Value floats = as_floats(convert.operand(0));
     if (!floats) return;
-    GraphBuilder b(*instruction.parent(), &instruction);
-    Value same = b.convert(floats, instruction.type().dtype);
-    instruction.parent()->replace_uses(instruction.result(), same);
+    GraphBuilder b(*convert.parent(), &convert);
+    Value same = b.convert(floats, convert.type().dtype);
+    convert.parent()->replace_uses(convert.result(), same);
     reached_.insert(key_of(same));
+    if (is_whole(convert.result())) whole_.insert(key_of(same));
   }
 
   // The numbers of an integer value, computed in floats; none: the way here is no chain of a quantised value.
-  Value as_floats(Value value) {
-    auto [known, is_new] = floats_.try_emplace(key_of(value));
-    if (is_new) known->second = make_floats(value);
-    return floats_[key_of(value)];
+  Value as_floats(Value value) const {
+    auto found = floats_.find(key_of(value));
+    return found == floats_.end() ? Value{} : found->second;
   }
 
-  Value make_floats(Value value) {
-    Instruction& def = *value.def;
-    if (!is_reached(value)) return {};
+  Value make_floats(Instruction& def) {
     GraphBuilder b(*def.parent(), &def);
     if (def.is(Opcode::Convert)) return convert_in_floats(b, def);
     const IntegerOp* op = find_integer_op(def.opcode());
@@ -136,7 +147,7 @@ private:
     }
     for (int i = 0; i < op->numbers; ++i)
       operands[static_cast<size_t>(i)] = b.convert(operands[static_cast<size_t>(i)], wide);
-    Type type = value.type();
+    Type type = def.type();
     type.dtype = wide;
     Attributes attributes = def.attributes();
     if (attributes.find("result")) attributes.set("result", wide);
@@ -166,8 +177,9 @@ private:
     return b.op(Opcode::Clamp, {low, floats, high}, {{kMark, true}});
   }
 
-  std::set<ValueKey> reached_; // values that depend on active ones, by way of integers too
-  std::map<ValueKey, Value> floats_;
+  std::set<ValueKey> reached_;       // values that depend on active ones, by way of integers too
+  std::set<ValueKey> whole_;         // floats that are whole numbers
+  std::map<ValueKey, Value> floats_; // numbers of integer values, computed in floats
 };
 
 bool remove_marks(Region& region) {
