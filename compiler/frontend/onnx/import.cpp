@@ -106,6 +106,7 @@ std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const Import
                                   "' whose largest value has to be known and is not"));
   if (!diagnostics.empty()) return nullptr;
   imported->dims = std::move(state.varying);
+  imported->initializers = std::move(state.initializers);
   for (const auto& function : imported->module->functions()) erase_unused(function->body());
   if (imported->module->functions().size() > 1) imported->module->entry = main.name();
   for (const auto& [location, external] : model->source.external)

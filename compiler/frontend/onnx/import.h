@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,6 +137,8 @@ struct ImportedModel {
   ModelFacts facts;
   std::map<std::string, LiteralRef> initial_states; // by input; others start from zeros
   std::vector<VaryingDim> dims;                     // dims of inputs
+  // Names of the initializers that are constants of the module; nothing: a graph in text form has none.
+  std::optional<std::set<std::string>> initializers;
 };
 
 // Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:
