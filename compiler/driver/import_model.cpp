@@ -176,6 +176,7 @@ static std::unique_ptr<onnx::ImportedModel> import_inference(const CompileOption
     if (Result bound = onnx::check_dims_bound(*model, options.import); !bound) return failed(bound.error());
   onnx::ImportOptions import = options.import;
   import.refittable_constants = options.weights == Weights::Init;
+  import.keep_initializers = options.training.has_value();
   return onnx::import_onnx(*model, import, diagnostics);
 }
 

@@ -61,6 +61,7 @@ bool is_only_added(const Instruction& instruction, int movements = 4) {
   return !instruction.users().empty() && movements >= 0 &&
          std::all_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
            if (user->is(Opcode::Add)) return true;
+           if (user->is(Opcode::Subtract)) return user->operand(0).def == &instruction;
            bool moves = user->is(Opcode::BroadcastInDim) || user->is(Opcode::Reshape);
            return moves && is_only_added(*user, movements - 1);
          });
