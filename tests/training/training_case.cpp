@@ -39,27 +39,28 @@ double share_of(int64_t classes, int64_t place) {
 
 } // namespace
 
-std::string perceptron_text(const std::string& dtype, const std::string& dims) {
+std::string perceptron_text(const std::string& dtype, const std::string& dims, const std::string& rows) {
   std::string text = R"(module @perceptron {
-  func @main(%x: T[5,8]) -> (T[DIMS]) inputs ["x"] outputs ["y"] {
+  symbol n in [1, 8]
+  func @main(%x: T[ROWS,8]) -> (T[DIMS]) inputs ["x"] outputs ["y"] {
     %w1 = constant [W0] : T[16,8] loc("fc1.weight")
     %b1 = constant [W1] : T[16] loc("fc1.bias")
     %w2 = constant [W2] : T[4,16] loc("fc2.weight")
     %b2 = constant [W3] : T[4] loc("fc2.bias")
-    %1 = dot %x, %w1 {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [1]} : T[5,16]
-    %2 = broadcast_in_dim %b1 {dims = [1]} : T[5,16]
-    %3 = add %1, %2 : T[5,16]
-    %4 = tanh %3 : T[5,16]
-    %5 = dot %4, %w2 {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [1]} : T[5,4]
-    %6 = broadcast_in_dim %b2 {dims = [1]} : T[5,4]
-    %7 = add %5, %6 : T[5,4]
+    %1 = dot %x, %w1 {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [1]} : T[ROWS,16]
+    %2 = broadcast_in_dim %b1 {dims = [1]} : T[ROWS,16]
+    %3 = add %1, %2 : T[ROWS,16]
+    %4 = tanh %3 : T[ROWS,16]
+    %5 = dot %4, %w2 {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [1]} : T[ROWS,4]
+    %6 = broadcast_in_dim %b2 {dims = [1]} : T[ROWS,4]
+    %7 = add %5, %6 : T[ROWS,4]
     %8 = reshape %7 : T[DIMS]
     return %8
   }
 })";
   const int64_t counts[] = {128, 16, 64, 4};
   for (int64_t i = 0; i < 4; ++i) text = replaced(text, "W" + std::to_string(i), weights(counts[i], i));
-  return replaced(replaced(text, "DIMS", dims), "T[", dtype + "[");
+  return replaced(replaced(replaced(text, "DIMS", dims), "ROWS", rows), "T[", dtype + "[");
 }
 
 std::unique_ptr<Module> parsed(const std::string& text) {
@@ -85,8 +86,8 @@ LiteralRef drawn(const Type& type, int64_t step, int64_t factor, int64_t modulus
   return literal;
 }
 
-LiteralRef batch_of(DType dtype, int64_t step) {
-  return drawn(Type::tensor_of(dtype, {5, 8}), step, 53, 97, 64);
+LiteralRef batch_of(DType dtype, int64_t step, int64_t rows) {
+  return drawn(Type::tensor_of(dtype, {rows, 8}), step, 53, 97, 64);
 }
 
 LiteralRef target_of(const training::TrainingOptions& options, const Type& type,

@@ -9,8 +9,9 @@
 
 namespace firn::test {
 
-// The text of the network, of floats of some dtype, whose output has `dims`.
-std::string perceptron_text(const std::string& dtype, const std::string& dims);
+// The text of the network, of floats of some dtype, whose output has `dims`. Its rows are a number, or n, of
+// which there are 1 to 8.
+std::string perceptron_text(const std::string& dtype, const std::string& dims, const std::string& rows = "5");
 
 std::unique_ptr<Module> parsed(const std::string& text);
 
@@ -20,7 +21,7 @@ training::TrainingOptions options_of(const std::string& words, const std::vector
 // Literals of drawn numbers: ((i * factor + step * 17) mod modulus - modulus / 2) / divisor.
 LiteralRef drawn(const Type& type, int64_t step, int64_t factor, int64_t modulus, int64_t divisor);
 // The batch of a step, and the targets that the loss of `options` wants for an output of `dims`.
-LiteralRef batch_of(DType dtype, int64_t step);
+LiteralRef batch_of(DType dtype, int64_t step, int64_t rows = 5);
 LiteralRef target_of(const training::TrainingOptions& options, const Type& target,
                      const std::vector<int64_t>& dims, int64_t step);
 
