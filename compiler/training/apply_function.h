@@ -10,7 +10,7 @@
 
 namespace firn::training {
 
-// Values of options (option_names) in place of those in the text.
+// Values of options (options_of) in place of those in the text.
 using Numbers = std::map<std::string, double>;
 
 // Writes the function's instructions at the builder's place, and returns what stands for its results.

@@ -69,13 +69,24 @@ Result check_elementwise(const Function& function) {
   return {};
 }
 
-bool has_calls(const Region& region) {
+// A call, which another module could not follow, or a constant that is text, complex or without its bytes.
+const Instruction* find_foreign(const Region& region) {
   for (const auto& instruction : region.instructions()) {
-    if (instruction->is(Opcode::Call)) return true;
+    if (instruction->is(Opcode::Call)) return instruction.get();
+    if (const LiteralRef& literal = instruction->literal())
+      if (literal->is_opaque() || literal->dtype() == DType::String || is_complex(literal->dtype()))
+        return instruction.get();
     for (int i = 0; i < instruction->num_regions(); ++i)
-      if (has_calls(instruction->region(i))) return true;
+      if (const Instruction* foreign = find_foreign(instruction->region(i))) return foreign;
   }
-  return false;
+  return nullptr;
+}
+
+Result check_no_foreign(const Function& function) {
+  const Instruction* foreign = find_foreign(function.body());
+  if (!foreign) return {};
+  return malformed(function, "has '" + print_instruction(*foreign) +
+                                 "': losses and optimizers have no calls, and no constants but numbers");
 }
 
 Result check_optimizer(const Function& function) {
@@ -114,9 +125,9 @@ Result check_row_loss(const Function& function) {
     for (size_t i = 0; fits && i < results.size(); ++i)
       fits = results[i].type() == Type::tensor(DType::F32, {rows[0]});
   }
-  if (!fits || has_calls(body))
+  if (!fits)
     return malformed(function, "is no loss of rows: wants (prediction: f32[n,c], target: i64[n] or f32[n,c], "
-                               "weights of classes: f32[c]?) -> (f32[n], f32[n]?), and no calls");
+                               "weights of classes: f32[c]?) -> (f32[n], f32[n]?)");
   return {};
 }
 
@@ -138,6 +149,7 @@ Expected<const Function*> find_optimizer(const std::string& name, const Module* 
   auto found = find("optimizer", name, own, {"optimizers.hlo", "onnx_optimizers.hlo"});
   if (!found) return found;
   if (Result fits = check_optimizer(**found); !fits) return fits.error();
+  if (Result fits = check_no_foreign(**found); !fits) return fits.error();
   return found;
 }
 
@@ -145,6 +157,7 @@ Expected<const Function*> find_loss(const std::string& name, const Module* own) 
   auto found = find("loss", name, own, {"losses.hlo"});
   if (!found) return found;
   if (Result fits = check_loss(**found); !fits) return fits.error();
+  if (Result fits = check_no_foreign(**found); !fits) return fits.error();
   return found;
 }
 
@@ -166,14 +179,15 @@ bool takes_rows(const Function& loss) {
   return !parameters.empty() && parameters[0]->type().rank() > 0;
 }
 
-std::vector<std::string> option_names(const Function& function) {
-  std::vector<std::string> names;
+std::map<std::string, DType> options_of(const Function& function) {
+  std::map<std::string, DType> options;
   for (const auto& instruction : function.body().instructions()) {
     const std::string& name = instruction->name();
     bool is_number = instruction->is(Opcode::Constant) && instruction->type().is_scalar();
-    if (is_number && !name.empty() && (name[0] < '0' || name[0] > '9')) names.push_back(name);
+    if (is_number && !name.empty() && (name[0] < '0' || name[0] > '9'))
+      options.emplace(name, instruction->type().dtype);
   }
-  return names;
+  return options;
 }
 
 Expected<std::unique_ptr<Module>> parse_functions(const std::string& file, const std::string& text) {

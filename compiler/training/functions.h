@@ -10,6 +10,7 @@
 
 #include "compiler/graph/module.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ std::vector<std::string> kept_names(const Function& optimizer);
 // Whether a loss is one of rows of classes.
 bool takes_rows(const Function& loss);
 
-// The options of a function: the names of its scalar constants but for those that are numbered.
-std::vector<std::string> option_names(const Function& function);
+// The options of a function with their dtypes: its scalar constants by name, but for those that are numbered.
+std::map<std::string, DType> options_of(const Function& function);
 
 // Parses and verifies a user's functions. Messages begin with the place in the text.
 Expected<std::unique_ptr<Module>> parse_functions(const std::string& file, const std::string& text);

@@ -1,5 +1,6 @@
 // See training.h: @main with its trained tensors as states, and @evaluate.
 #include "compiler/graph/composites.h"
+#include "compiler/support/whole_number.h"
 #include "compiler/training/functions.h"
 #include "compiler/training/loss.h"
 #include "compiler/training/step_function.h"
@@ -116,20 +117,30 @@ private:
 
   // Every number is an option of the loss, of the optimizer, or the decay of weights.
   Result check_numbers() const {
-    std::vector<std::string> known = option_names(*optimizer_);
-    if (loss_)
-      for (const std::string& name : option_names(*loss_)) known.push_back(name);
-    if (std::find(known.begin(), known.end(), "weight_decay") == known.end()) known.push_back("weight_decay");
+    std::map<std::string, DType> known = options_of(*optimizer_);
+    if (loss_) known.merge(options_of(*loss_));
+    known.emplace("weight_decay", DType::F64);
     if (!(options_.clip_norm >= 0)) return usage_error("clip_norm is negative or no number");
     for (const auto& [name, value] : options_.numbers) {
-      if (!std::isfinite(value)) return usage_error("option '" + name + "' is no finite number");
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      std::string names;
-      for (const std::string& each : known) names += (names.empty() ? "'" : ", '") + each + "'";
-      return usage_error("neither the loss nor the optimizer '" + optimizer_->name() + "' has an option '" +
-                         name + "'; there are " + names);
+      auto option = known.find(name);
+      if (option == known.end()) return unknown_option(name, known);
+      if (Result fits = check_number(name, value, option->second); !fits) return fits;
     }
     return {};
+  }
+
+  Diagnostic unknown_option(const std::string& name, const std::map<std::string, DType>& known) const {
+    std::string names;
+    for (const auto& [each, dtype] : known) names += (names.empty() ? "'" : ", '") + each + "'";
+    return usage_error("neither the loss nor the optimizer '" + optimizer_->name() + "' has an option '" +
+                       name + "'; there are " + names);
+  }
+
+  static Result check_number(const std::string& name, double value, DType dtype) {
+    constexpr double kLargestWhole = 0x1p53;
+    if (!std::isfinite(value)) return usage_error("option '" + name + "' is no finite number");
+    if (is_float(dtype) || (is_whole(value) && std::fabs(value) <= kLargestWhole)) return {};
+    return usage_error("option '" + name + "' is " + std::to_string(value) + ", wants a whole number");
   }
 
   // Constants become parameters of @main, which leaves them as they are.

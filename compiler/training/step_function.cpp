@@ -103,8 +103,7 @@ private:
     const DType dtype = parameter.dtype();
     const std::string& name = parts_.evaluate.parameter_names[parts_.inputs + index];
     auto decay = options_.numbers.find("weight_decay");
-    std::vector<std::string> own = option_names(parts_.optimizer);
-    bool decays_itself = std::find(own.begin(), own.end(), "weight_decay") != own.end();
+    bool decays_itself = options_of(parts_.optimizer).count("weight_decay") != 0;
     if (!decays_itself && decay != options_.numbers.end() && decay->second != 0)
       gradient = builder_.binary(Opcode::Add, gradient, multiply(parameter, number(dtype, decay->second)));
     std::vector<Value> arguments{parameter, gradient, wide_rate_, step_number};

@@ -176,6 +176,10 @@ TEST_CASE("what does not fit is refused by name") {
   CHECK(refusal("loss=output:y,optimizer=sgd") == "output 'y' is f32[5,4]: a loss is a scalar of f32 or f64");
   CHECK(refusal("loss=mse,optimizer=sgd,beta1=0.5") ==
         "neither the loss nor the optimizer 'sgd' has an option 'beta1'; there are 'weight_decay'");
+  CHECK(refusal("loss=softmax_cross_entropy,optimizer=sgd,ignore_index=0.5") ==
+        "option 'ignore_index' is 0.500000, wants a whole number");
+  CHECK(refusal("loss=mse,optimizer=sgd,weight_decay=inf") == "option 'weight_decay' is no finite number");
+  CHECK(refusal("loss=mse,optimizer=sgd,clip_norm=nan") == "clip_norm is negative or no number");
   CHECK(refusal("loss=softmax_cross_entropy,optimizer=sgd,class_weights=1:2") ==
         "the loss 'softmax_cross_entropy_weighted' has 2 weights of classes, wants one for each of 4");
   CHECK(refusal("loss=mse,optimizer=sgd", {"fc3.*"}) ==
@@ -216,12 +220,19 @@ TEST_CASE("functions that have no form of losses and optimizers are refused") {
   auto functions = training::parse_functions("own.hlo", R"(module @own {
   func @sgd(%parameter: f32[], %gradient: f32[]) -> (f32[]) { return %gradient }
   func @mse(%prediction: f32[4], %target: f32[4]) -> (f32[4]) { return %target }
+  func @own(%prediction: f32[], %target: f32[]) -> (f32[]) {
+    %1 = constant <far #0123456789abcdef> : f32[]
+    return %1
+  }
 })");
   REQUIRE(functions);
   std::shared_ptr<const Module> own = std::move(*functions);
   auto options = options_of("loss=mse,optimizer=adam", {});
   options.functions = own;
   CHECK(refusal_of(perceptron_text("f32", "5,4"), options).starts_with("@mse is no loss of rows: wants"));
+  options.loss = "own";
+  CHECK(refusal_of(perceptron_text("f32", "5,4"), options).find("no constants but numbers") !=
+        std::string::npos);
   options.loss = "l1", options.optimizer = "sgd";
   CHECK(refusal_of(perceptron_text("f32", "5,4"), options).starts_with("@sgd is no optimizer: wants"));
 }
