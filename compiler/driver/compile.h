@@ -11,6 +11,7 @@
 #include "compiler/support/diagnostic.h"
 #include "compiler/support/goals.h"
 #include "compiler/target/cpu_list.h"
+#include "compiler/training/training.h"
 
 #include <atomic>
 #include <cstddef>
@@ -50,6 +51,7 @@ struct CompileOptions {
   Emit emit = Emit::Object;
   std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;
+  std::optional<training::TrainingOptions> training;        // the model becomes a module with a training step
   std::vector<std::pair<std::string, std::string>> renames; // (new, old) names of inputs and outputs
   std::vector<std::string> link;        // files with the program's operators, for verbs that run code
   std::map<std::string, void*> symbols; // or the operators' addresses in this process

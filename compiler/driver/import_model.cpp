@@ -160,8 +160,8 @@ Expected<onnx::ModelFacts> inspect_model(const CompileOptions& options) {
   return (*imported)->facts;
 }
 
-std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
-                                                  DiagnosticList& diagnostics) {
+static std::unique_ptr<onnx::ImportedModel> import_inference(const CompileOptions& options,
+                                                             DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), nullptr; };
   auto model = open_model(options);
   if (!model) return failed(model.error());
@@ -177,7 +177,23 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
     if (Result bound = onnx::check_dims_bound(*model, options.import); !bound) return failed(bound.error());
   onnx::ImportOptions import = options.import;
   import.refittable_constants = options.weights == Weights::Init;
+  import.keep_initializers = options.training.has_value();
   return onnx::import_onnx(*model, import, diagnostics);
+}
+
+std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
+                                                  DiagnosticList& diagnostics) {
+  if (options.training && !options.entry.empty())
+    return diagnostics.add(usage_error("--entry and --train exclude each other")), nullptr;
+  auto imported = import_inference(options, diagnostics);
+  if (!imported || !options.training) return imported;
+  training::TrainingOptions training = *options.training;
+  training.trainable.initializers = imported->initializers;
+  training.straight_through = options.import.straight_through;
+  auto step = training::make_training_step(*imported->module, training);
+  if (!step) return diagnostics.add(step.error()), nullptr;
+  imported->initial_states = std::move(step->initial_states);
+  return imported;
 }
 
 std::unique_ptr<onnx::ImportedModel> import_to_evaluate(const CompileOptions& options,

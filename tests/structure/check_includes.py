@@ -17,7 +17,8 @@ EDGES = {
     "load": ["support"],
     "target": ["support"],
     "graph": ["support"],
-    "frontend/onnx": ["graph"],
+    "training": ["graph"],
+    "frontend/onnx": ["graph", "training"],
     "plan": ["graph", "target"],
     "passes": ["graph", "target", "plan"],
     "kernel": ["support", "target"],
@@ -26,7 +27,7 @@ EDGES = {
     "codegen": ["kernel", "target"],
     "artifact": ["graph", "memory", "plan"],
     "quantize": ["frontend/onnx", "graph", "support"],
-    "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "load", "lower", "memory", "passes", "plan", "quantize", "support", "target"],
+    "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "load", "lower", "memory", "passes", "plan", "quantize", "support", "target", "training"],
 }
 # Tools see the driver's own interface, not what lies below it.
 TOOLS = {"tools/firn": ["driver", "support"], "tools/jit": ["driver", "support"]}

@@ -56,6 +56,12 @@ TEXT = {
 COMPILE = {
     "-o": [("/nowhere/out", "No such file or directory")],
     "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
+    "--train": [("mse", "wants KEY=VALUE"), ("loss=mse", "wants optimizer=NAME"), ("loss=mse,loss=l1", "given twice"),
+                ("loss=zz,optimizer=sgd", "no loss 'zz'"), ("loss=mse,optimizer=zz", "no optimizer 'zz'"),
+                ("loss=output:zz,optimizer=sgd", "no output 'zz'"), ("loss=mse,optimizer=sgd,zz=1", "an option 'zz'"),
+                ("loss=mse,optimizer=sgd,clip_norm=x", "is no number"), ("loss=mse,optimizer=sgd,labels=x", "wants classes or"),
+                ("loss=mse,optimizer=sgd,functions=nowhere.hlo", "nowhere.hlo")],
+    "--trainable": [("dense.*", "--train")],
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
     "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, header, manifest")],

@@ -163,6 +163,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->flags.add_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/true);
   command->flags.add_text_to(*verb);
+  command->flags.add_training_to(*verb);
   verb->add_option(
           "--emit", command->emit,
           "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "

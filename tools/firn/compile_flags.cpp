@@ -3,6 +3,7 @@
 
 #include "compiler/driver/compile_text.h"
 #include "compiler/driver/runs_here.h"
+#include "compiler/driver/training_words.h"
 #include "compiler/support/words.h"
 #include "tools/firn/flag_words.h"
 #include "tools/firn/value_checks.h"
@@ -249,6 +250,33 @@ void CompileFlags::add_text_to(CLI::App& verb) {
                   "default: @main, and for compile all that are not called");
 }
 
+void CompileFlags::add_training_to(CLI::App& verb) {
+  CLI::Option* train = verb.add_option(
+      "--train", training,
+      "give the object functions @step and @evaluate, and keep trained tensors as states: "
+      "loss=NAME,optimizer=NAME[,weight_decay=W][,clip_norm=N]...; losses: softmax_cross_entropy, "
+      "bce_with_logits, mse, l1, huber, or output:NAME, one that the model computes; optimizers: sgd, "
+      "momentum, "
+      "nesterov, adam, adamw, adagrad, rmsprop, and ONNX's; functions=FILE has others in text form");
+  verb.add_option(
+          "--trainable", trainable,
+          "with --train: the tensors to train, by name or pattern (fc.*), LAST=2 or BIASES; repeatable; "
+          "default: all floats with dims")
+      ->needs(train)
+      ->take_all();
+}
+
+// --train with what belongs to it.
+static Result read_training(CompileFlags& flags) {
+  if (flags.training.empty()) return {};
+  training::TrainingOptions& training = flags.options.training.emplace();
+  if (Result parsed = driver::parse_training(flags.training, training); !parsed) return parsed;
+  training.trainable.patterns = flags.trainable;
+  flags.options.flags.push_back("--train=" + flags.training);
+  for (const std::string& pattern : flags.trainable) flags.options.flags.push_back("--trainable=" + pattern);
+  return {};
+}
+
 Result CompileFlags::finish() {
   using firn::OptLevel;
   using firn::Precision, driver::Weights, firn::Math, firn::WeightType;
@@ -285,6 +313,7 @@ Result CompileFlags::finish() {
   for (const std::string& tool : visible_to)
     (tool == "perf" ? options.visibility.perf : options.visibility.debugger) = true;
   if (Result read = read_repeated(*this, options); !read) return read;
+  if (Result read = read_training(*this); !read) return read;
   return driver::check_target(options);
 }
 

@@ -34,6 +34,7 @@ void GraphImporter::add_initializer(const std::string& name, const Expected<Lite
   }
   Instruction* made = region_.append_constant(state_.options.constant(*literal));
   made->set_location(name);
+  state_.initializers.insert(name);
   if (!scope.define(name, {made->result(), false}))
     state_.diagnostics.add(model_error("initializer '" + name + "': the name is defined twice"));
 }

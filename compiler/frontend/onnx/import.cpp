@@ -106,11 +106,12 @@ std::unique_ptr<ImportedModel> import_onnx(const ModelFile& source, const Import
       diagnostics.add(usage_error("--max " + name + ": the model has no value '" + name +
                                   "' whose largest value has to be known and is not"));
   const auto& functions = imported->module->functions();
-  if (options.straight_through &&
+  if (options.straight_through && !options.keep_initializers &&
       std::none_of(functions.begin(), functions.end(), [](const auto& each) { return each->gradient; }))
     diagnostics.add(usage_error("--straight-through has no effect: the model has no operator Gradient"));
   if (!diagnostics.empty()) return nullptr;
   imported->dims = std::move(state.varying);
+  imported->initializers = std::move(state.initializers);
   for (const auto& function : functions) erase_unused(function->body());
   if (functions.size() > 1) imported->module->entry = main.name();
   for (const auto& [location, external] : model->source.external)

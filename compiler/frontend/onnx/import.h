@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,9 @@ struct ImportOptions {
   bool straight_through = false;
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
+  // Initializers of floats with dims stay constants of their own, from which nothing is computed on import: a
+  // training step makes states of them.
+  bool keep_initializers = false;
   // Pairs (graph input, graph output) that are one state: what the output gives is what the input has in
   // the next run. Such inputs stay inputs though they have an initializer, which is their first value.
   std::vector<std::pair<std::string, std::string>> states;
@@ -136,6 +140,8 @@ struct ImportedModel {
   ModelFacts facts;
   std::map<std::string, LiteralRef> initial_states; // by input; others start from zeros
   std::vector<VaryingDim> dims;                     // dims of inputs
+  // Names of the initializers that are constants of the module; nothing: a graph in text form has none.
+  std::optional<std::set<std::string>> initializers;
 };
 
 // Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:

@@ -107,6 +107,7 @@ public:
   int apart = 0;                        // disagreeing Ifs into whose branches the node at hand is imported
   size_t rest_budget = size_t{1} << 24; // nodes that searches for users of an If's values may still visit
   std::set<std::string> used_bounds;    // names in options.bounds
+  std::set<std::string> initializers;   // names of those that are constants
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
   size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
   size_t element_budget = size_t{1} << 20;    // elements that sequences may still list

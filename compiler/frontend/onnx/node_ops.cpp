@@ -78,10 +78,21 @@ static bool repeats_many(const Instruction& made) {
          made.type().num_elements() > std::max(kShapeElements, made.operand(0).type().num_elements());
 }
 
+// Whether the instruction computes from an initializer that stays a constant of its own.
+static bool reads_kept_initializer(const Instruction& made, const ImportState& state) {
+  return state.options.keep_initializers &&
+         std::any_of(made.operands().begin(), made.operands().end(), [&](Value operand) {
+           bool has_floats = is_float(operand.dtype()) && operand.rank() > 0;
+           return has_floats && operand.def->is(Opcode::Constant) &&
+                  state.initializers.count(operand.def->location());
+         });
+}
+
 // Replaces an instruction on constants by its value, and records what is known of integers made of symbolic
 // dims. The result of a broadcast is not stored: constant() makes it when all elements are needed.
 Instruction* NodeContext::folded(Instruction* made) {
-  if (made->num_results() != 1 || !made->type().is_tensor() || widens_bytes(*made) || repeats_many(*made))
+  if (made->num_results() != 1 || !made->type().is_tensor() || widens_bytes(*made) || repeats_many(*made) ||
+      reads_kept_initializer(*made, *state_))
     return made;
   LiteralRef literal;
   bool foldable = may_fold(made->type());

@@ -1,6 +1,7 @@
 // Importers of batch, layer, instance, group and other normalisations.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/dims/dim_unification.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/ops/convolution_operators.h"
 #include "compiler/frontend/onnx/ops/early_operator.h"
@@ -93,9 +94,11 @@ void import_batch_normalization(NodeContext& node) {
   DType work = bit_width(x.dtype()) < 32 ? DType::F32 : x.dtype();
   auto parameters = batch_norm_parameters(node, x, spatial, work);
   if (!parameters || node.failed()) return;
-  const Values& p = *parameters;
+  Values& p = *parameters;
   Value wide = node.convert(x, work);
   if (training) return normalize_by_batch(node, wide, p, epsilon, momentum);
+  if (node.state().options.keep_initializers) // statistics are measured, not trained
+    for (Value* statistic : {&p[2], &p[3]}) *statistic = node.unary(Opcode::StopGradient, *statistic);
   AffineNorm norm = affine_norm(node, p[0], p[1], p[2], p[3], epsilon);
   Value y = node.binary(Opcode::Add, multiply(node, wide, norm.factor), norm.offset);
   node.set_output(0, node.reshape(node.convert(y, x.dtype()), node.input(0).type().dims));

@@ -1,0 +1,19 @@
+// The words of `firn compile --train`.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace firn::driver {
+
+// Reads loss=NAME,optimizer=NAME and further options, KEY=VALUE apart by commas:
+//   loss           a loss, or output:NAME, an output of the model that is one
+//   optimizer      an optimizer
+//   functions      a file with losses and optimizers in text form, which come before those of Firn
+//   prediction     the output that the loss looks at
+//   labels         classes or probabilities
+//   class_weights  numbers apart by colons
+//   clip_norm      the largest norm of all gradients together
+// Every other key is a number by the name of an option of the loss or the optimizer, or weight_decay.
+Result parse_training(const std::string& text, training::TrainingOptions& options);
+
+} // namespace firn::driver
