@@ -9,6 +9,7 @@
 //     constant's literal has the constant's type
 //   - regions: present where the op has them, with parameters that fit the operands and results that fit the
 //     results; fusions of a known kind, which hold what it promises (verify_fusion.cpp)
+//   - composites have the operands, attributes and results of their name (verify_composites.cpp)
 //   - dims use symbols of the module, whose names are unique
 //   - declared gradients have no body, and name a differentiable result and parameters of what they are
 //     gradients of; adjoint rules have the type that the function's asks for (function_type.h)
@@ -19,6 +20,7 @@
 #include "compiler/graph/hlo_text.h"
 #include "compiler/graph/infer_type.h"
 #include "compiler/graph/verify_attributes.h"
+#include "compiler/graph/verify_composites.h"
 #include "compiler/graph/verify_fusion.h"
 #include "compiler/graph/verify_types.h"
 
@@ -148,6 +150,8 @@ private:
           return fail(instruction, "result type differs from the inferred " + (*types)[i].to_string());
     }
     check_regions(instruction);
+    if (!error_ && instruction.is(Opcode::Composite))
+      if (auto wrong = check_composite(instruction)) fail(instruction, *wrong);
     if (!error_ && instruction.is(Opcode::Fusion))
       if (auto wrong = check_fusion(instruction)) fail(instruction, *wrong);
   }
