@@ -54,10 +54,7 @@ std::string largest(std::vector<Contributor> contributors) {
 
 Result check(const char* what, int64_t used, const std::optional<int64_t>& budget,
              std::vector<Contributor> contributors) {
-  if (!budget || used <= *budget) return {};
-  return model_error(std::string(what) + " of " + with_separators(used) + " B exceeds the budget of " +
-                     with_separators(*budget) + " B by " + with_separators(used - *budget) + " B" +
-                     largest(std::move(contributors)));
+  return budget ? check_budget(what, used, *budget, std::move(contributors)) : Result();
 }
 
 std::string line(const std::string& name, const std::string& value) {
@@ -115,6 +112,14 @@ std::string write_report(const ModelDescription& model) {
   return kernels.empty() ? text : text + "\n" + kernels;
 }
 
+Result check_budget(const std::string& what, int64_t used, int64_t budget,
+                    std::vector<Contributor> contributors) {
+  if (used <= budget) return {};
+  return model_error(what + " of " + with_separators(used) + " B exceeds the budget of " +
+                     with_separators(budget) + " B by " + with_separators(used - budget) + " B" +
+                     largest(std::move(contributors)));
+}
+
 Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
   std::vector<Contributor> flash = model.weights;
   for (const KernelDescription& kernel : model.kernels)
@@ -140,22 +145,25 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
 }
 
 std::optional<int64_t> parse_byte_count(const std::string& text) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || value < 0 || at == text.data()) return std::nullopt;
-  const std::string suffix(at, end);
-  int shift = 0;
-  if (suffix == "K" || suffix == "k")
-    shift = 10;
-  else if (suffix == "M")
-    shift = 20;
-  else if (suffix == "G")
-    shift = 30;
-  else if (!suffix.empty())
-    return std::nullopt;
-  if (value > (INT64_MAX >> shift)) return std::nullopt;
-  return value << shift;
+  constexpr std::pair<const char*, int> kSuffixes[] = {{"", 0}, {"K", 10}, {"k", 10}, {"M", 20}, {"G", 30}};
+  constexpr size_t kMaxDigits = 9; // of the fraction
+  int64_t value = 0, part = 0;
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [at, error] = std::from_chars(begin, end, value);
+  if (error != std::errc() || value < 0 || at == begin || *begin == '-') return std::nullopt;
+  std::string suffix(at, end);
+  int64_t scale = 1; // of the fraction
+  if (suffix.starts_with(".")) {
+    const size_t digits = suffix.find_first_not_of("0123456789", 1);
+    const size_t length = std::min(digits, suffix.size()) - 1;
+    if (length == 0 || length > kMaxDigits || digits == std::string::npos) return std::nullopt;
+    std::from_chars(suffix.data() + 1, suffix.data() + 1 + length, part);
+    for (size_t i = 0; i < length; ++i) scale *= 10;
+    suffix.erase(0, length + 1);
+  }
+  for (const auto& [name, shift] : kSuffixes)
+    if (suffix == name && value <= (INT64_MAX >> shift) - 1) return (value << shift) + (part << shift) / scale;
+  return std::nullopt;
 }
 
 } // namespace firn::artifact

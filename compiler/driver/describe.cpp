@@ -146,19 +146,6 @@ std::string content_hash(const Compilation& c) {
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
-// A buffer for people: what it is called in the model, or which node computes it.
-artifact::Contributor contributor(const kernel::Buffer& buffer) {
-  switch (buffer.space) {
-  case kernel::Space::Input: return {"input '" + buffer.name + "'", buffer.bytes};
-  case kernel::Space::Output: return {"output '" + buffer.name + "'", buffer.bytes};
-  case kernel::Space::State:
-  case kernel::Space::Parameters: return {"state '" + buffer.name + "'", buffer.bytes};
-  case kernel::Space::Status: return {"the status of a run", buffer.bytes};
-  default: break;
-  }
-  return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
-}
-
 // The features that a CPU must have for the code of the variant. Those of tiles count only if a kernel uses
 // tiles, as systems may keep them from a process.
 uint64_t features_for(const Compilation& c, size_t variant) {
@@ -278,6 +265,18 @@ int32_t abi_architecture(Arch arch) {
 }
 
 } // namespace
+
+artifact::Contributor contributor(const kernel::Buffer& buffer) {
+  switch (buffer.space) {
+  case kernel::Space::Input: return {"input '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::Output: return {"output '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::State:
+  case kernel::Space::Parameters: return {"state '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::Status: return {"the status of a run", buffer.bytes};
+  default: break;
+  }
+  return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
+}
 
 Result check_names(const CompileOptions& options, const Function& main,
                    const std::vector<onnx::VaryingDim>& dims) {

@@ -33,6 +33,9 @@ struct MadeProgram {
   int64_t own_weight_bytes = 0;  // constants that were added to the holder's
 };
 
+// Lowers the function and shares kernels among threads: the program whose memory is planned next.
+Expected<kernel::Program> lower_entry(const ProgramSource& source, Stages& stages);
+
 // Lowers the function, shares kernels among threads, places constants and buffers, verifies, and runs the
 // kernel passes. An error names the instruction or the pass.
 Expected<MadeProgram> make_program(const ProgramSource& source, Stages& stages);
