@@ -202,6 +202,10 @@ def check_pairs(symbolic):
     expect(["opt", "graph.hlo", "--passes=fold-constant"], 2, "did you mean 'fold-constants'?")
     expect(["opt", "graph.hlo", "--verify-only", "--passes=default"], 2, "excludes")
     expect(["bench"], 2, "wants a model")
+    step = ["bench", MODEL, "--train", "loss=mse,optimizer=momentum", "--seconds", "0.01"]
+    check("conv2 reverse" in expect(step, 0).stdout, "the time of a training step has no gradient of its convolutions")
+    check("conv2 reverse" not in expect([*step, "--entry=evaluate"], 0).stdout, "a loss alone takes gradients")
+    expect([*step, "--entry=zz"], 2, "no function @zz")
     expect(["ops", "Frobnicate"], 2, "no operator")
 
 
