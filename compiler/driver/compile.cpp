@@ -79,6 +79,10 @@ bool run_graph_passes(Flow& flow) {
   return true;
 }
 
+bool place_shared(Flow& flow) {
+  return flow.check(place_shared(flow.options, flow.c));
+}
+
 bool fit_memory(Flow& flow) {
   return flow.check(fit_memory_budget(flow.options, flow.c, flow.stages));
 }
@@ -87,7 +91,7 @@ bool plan_kernels(Flow& flow) {
   auto plans = plan_entry(flow.options, flow.c, flow.c.module->main());
   if (!plans) return flow.check(plans.error());
   flow.c.plans = std::move(*plans);
-  return flow.check(place_shared(flow.options, flow.c));
+  return true;
 }
 
 bool make_first_program(Flow& flow) {
@@ -127,6 +131,7 @@ constexpr struct {
     {"import", import},               // bytes -> graph IR
     {"passes", read_schedules},       //
     {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for every CPU
+    {nullptr, place_shared},          // parameters and states that entries have in common
     {nullptr, fit_memory},            // what does not fit a budget of memory is computed again
     {"plan", plan_kernels},           // -> complete plans for every CPU
     {"lower", make_first_program},    // -> kernel IR, its constants and buffers placed

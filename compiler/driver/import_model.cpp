@@ -183,16 +183,22 @@ static std::unique_ptr<onnx::ImportedModel> import_inference(const CompileOption
 
 std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
                                                   DiagnosticList& diagnostics) {
-  if (options.training && !options.entry.empty())
-    return diagnostics.add(usage_error("--entry and --train exclude each other")), nullptr;
-  auto imported = import_inference(options, diagnostics);
-  if (!imported || !options.training) return imported;
+  if (!options.training) return import_inference(options, diagnostics);
+  CompileOptions inference = options;
+  inference.entry.clear(); // names a function that training makes
+  auto imported = import_inference(inference, diagnostics);
+  if (!imported) return nullptr;
   training::TrainingOptions training = *options.training;
   training.trainable.initializers = imported->initializers;
   training.straight_through = options.import.straight_through;
   auto step = training::make_training_step(*imported->module, training);
   if (!step) return diagnostics.add(step.error()), nullptr;
   imported->initial_states = std::move(step->initial_states);
+  if (!options.entry.empty() && !imported->module->find(options.entry))
+    return diagnostics.add(
+               usage_error("--train makes @main, @evaluate and @step, and no function @" + options.entry)),
+           nullptr;
+  imported->module->entry = options.entry;
   return imported;
 }
 

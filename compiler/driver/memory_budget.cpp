@@ -5,7 +5,6 @@
 
 #include "compiler/artifact/report.h"
 #include "compiler/driver/describe.h"
-#include "compiler/driver/entries.h"
 #include "compiler/driver/make_program.h"
 #include "compiler/driver/variants.h"
 #include "compiler/passes/rematerialization/rematerialize.h"
@@ -104,7 +103,6 @@ private:
 
 Result fit_memory_budget(const CompileOptions& options, Compilation& c, Stages& stages) {
   if (!options.memory_budget) return {};
-  if (Result placed = place_states(c); !placed) return placed;
   Fitting fitting(options, c, stages);
   for (Function* entry : c.module->entries())
     if (Result done = fitting.fit(*entry); !done) return done;

@@ -62,6 +62,7 @@ constexpr PassStep kSteps[] = {
     {"form-fusions", true, "last but for what joins fusions: other passes do not look inside"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},
+    {"join-state-updates", true, "joins fusions, too; what updates have in common is computed once"},
     {"fuse-spatial-sums", true, "behind form-depthwise-chains, which looks for plain convolutions"},
     {"fuse-multiply-adds,eliminate-dead-code", true,
      "behind whatever looks for products and sums, inside fusions"},

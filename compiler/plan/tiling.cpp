@@ -93,6 +93,20 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
                                                       : registers == 1 && needed >= target.vector_registers;
 }
 
+// Whether all steps of the reduction are straight code, in two rounds that become one iteration, and the next
+// group of columns reads the same scalars: the code generator would keep those of all steps, and spill them.
+bool repeats_scalars(const ContractionShape& shape, const Tiling& tiling, const TargetInfo& target) {
+  if (tiling.columns_outermost || shape.k.empty()) return false;
+  ColumnGroups groups = column_groups(shape.n, tiling.tile);
+  int64_t k_extent = shape.k.back().extent / tiling.tile.k_interleave,
+          rounds = k_extent / std::max(1, tiling.unroll);
+  bool is_one_loop = std::all_of(shape.k.begin(), shape.k.end() - 1,
+                                 [](const ReductionLoop& loop) { return loop.extent == 1; });
+  int64_t sums = int64_t{tiling.tile.rows} * groups.max_registers() * tiling.tile.accumulator_splits;
+  return groups.count() > 1 && is_one_loop && rounds == 2 &&
+         sums * target.vector_parts + tiling.tile.rows * k_extent > target.vector_registers;
+}
+
 // Whether straight code of all values of a split loop would make the compiler keep scalars of one value for
 // later ones, and spill sums: neighbouring rows read the same scalars.
 bool splits_too_many(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
@@ -464,6 +478,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
                       streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
   tiling.columns_outermost =
       columns_first <= rows_first || shape.vector_outer_dims > 0 || tiling.tile.column_streams > 1;
+  tiling.rolls_k |= repeats_scalars(shape, tiling, target);
   return tiling;
 }
 

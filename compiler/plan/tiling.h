@@ -127,7 +127,9 @@ struct Tiling {
   // If m varies, the most rows of a tile for the rest, a power of two: others have a half, ...; 0: as many as
   // whole tiles.
   int rest_rows = 0;
-  bool rolls_k = false; // the innermost steps are a loop: the next step's operands would need more registers
+  // The innermost steps are a loop: operands of the next step, or of the same in the next group of columns,
+  // would need more registers.
+  bool rolls_k = false;
 };
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order

@@ -54,15 +54,18 @@ TEXT = {
     "--weights-in": [("w", "goes with a graph in text form")],
     "--entry": [("g", "goes with a graph in text form")],
 }
-COMPILE = {
-    "-o": [("/nowhere/out", "No such file or directory")],
-    "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
+TRAINING = {
     "--train": [("mse", "wants KEY=VALUE"), ("loss=mse", "wants optimizer=NAME"), ("loss=mse,loss=l1", "given twice"),
                 ("loss=zz,optimizer=sgd", "no loss 'zz'"), ("loss=mse,optimizer=zz", "no optimizer 'zz'"),
                 ("loss=output:zz,optimizer=sgd", "no output 'zz'"), ("loss=mse,optimizer=sgd,zz=1", "an option 'zz'"),
                 ("loss=mse,optimizer=sgd,clip_norm=x", "is no number"), ("loss=mse,optimizer=sgd,labels=x", "wants classes or"),
                 ("loss=mse,optimizer=sgd,functions=nowhere.hlo", "nowhere.hlo")],
     "--trainable": [("dense.*", "--train")],
+}
+COMPILE = {
+    "-o": [("/nowhere/out", "No such file or directory")],
+    "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
+    **TRAINING,
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
     "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, header, manifest")],
@@ -130,7 +133,7 @@ TABLE = {
     "compile": ([MODEL], {**COMPILING, **TEXT, **COMPILE}),
     "run": ([MODEL], {**COMPILING, **TEXT, **RUN}),
     "inspect": ([MODEL], {**COMPILING, "--json": None}),
-    "bench": ([MODEL], {**COMPILING, **TEXT, **BENCH}),
+    "bench": ([MODEL], {**COMPILING, **TEXT, **TRAINING, **BENCH}),
     "verify": ([DIGITS], {**COMPILING, **TEXT, **VERIFY}),
     "opt": (["graph.hlo"], OPT),
     "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
@@ -200,6 +203,10 @@ def check_pairs(symbolic):
     expect(["opt", "graph.hlo", "--passes=fold-constant"], 2, "did you mean 'fold-constants'?")
     expect(["opt", "graph.hlo", "--verify-only", "--passes=default"], 2, "excludes")
     expect(["bench"], 2, "wants a model")
+    step = ["bench", MODEL, "--train", "loss=mse,optimizer=momentum", "--seconds", "0.01"]
+    check("conv2 reverse" in expect(step, 0).stdout, "the time of a training step has no gradient of its convolutions")
+    check("conv2 reverse" not in expect([*step, "--entry=evaluate"], 0).stdout, "a loss alone takes gradients")
+    expect([*step, "--entry=zz"], 2, "no function @zz")
     expect(["ops", "Frobnicate"], 2, "no operator")
 
 

@@ -25,6 +25,7 @@ int run(BenchCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
   driver::BenchOptions& options = command.options;
   options.compile = command.flags.options;
+  if (options.compile.training && options.compile.entry.empty()) options.compile.entry = "step";
   for (const std::string& word : command.at)
     if (Result parsed = parse_dim_value("--at", word, options.at); !parsed) return report(parsed.error());
   if (!options.build_folder.empty()) {
@@ -82,6 +83,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   output->needs(build);
   command->flags.add_to(*verb);
   command->flags.add_text_to(*verb);
+  command->flags.add_training_to(*verb);
   command->flags.add_variant_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/true);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"

@@ -1,4 +1,4 @@
-// Turns a set of instructions into a fusion.
+// Turns a set of instructions, or of fusions, into a fusion.
 #include "compiler/passes/fusion/fusion_builder.h"
 
 #include <algorithm>
@@ -114,6 +114,51 @@ Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind ki
 
 Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind) {
   return make_fusion(members, kind, {members.back()}, members.back());
+}
+
+Instruction* join_fusions(const std::vector<Instruction*>& members,
+                          const std::vector<Instruction*>& exported) {
+  std::vector<Value> operands;
+  for (const Instruction* member : members)
+    for (Value operand : member->operands()) {
+      bool is_inside = std::find(members.begin(), members.end(), operand.def) != members.end();
+      if (!is_inside && std::find(operands.begin(), operands.end(), operand) == operands.end())
+        operands.push_back(operand);
+    }
+  std::vector<Type> types;
+  for (Instruction* member : exported)
+    for (int i = 0; i < member->num_results(); ++i) types.push_back(member->type(i));
+  Region& parent = *members.back()->parent();
+  Instruction* joined = parent.append(
+      Opcode::Fusion, operands, types,
+      {{"kind", Word{std::string(fusion_kind_word(*fusion_kind(*members[0])))}}}, members.back());
+  joined->set_location(merged_location(members));
+
+  Region& region = joined->add_region();
+  std::vector<Value> parameters;
+  for (Value operand : operands) parameters.push_back(region.add_parameter(operand.type())->result());
+  std::unordered_map<const Instruction*, std::vector<Value>> computed;
+  for (Instruction* member : members) {
+    std::vector<Value> arguments;
+    for (Value operand : member->operands()) {
+      auto found = computed.find(operand.def);
+      auto given =
+          static_cast<size_t>(std::find(operands.begin(), operands.end(), operand) - operands.begin());
+      arguments.push_back(found != computed.end() ? found->second[static_cast<size_t>(operand.index)]
+                                                  : parameters[given]);
+    }
+    computed[member] = region.inline_region(member->region(), arguments);
+  }
+  std::vector<Value> results;
+  for (Instruction* member : exported)
+    for (int i = 0; i < member->num_results(); ++i) {
+      Value result = joined->result(static_cast<int>(results.size()));
+      results.push_back(computed.at(member)[static_cast<size_t>(i)]);
+      parent.replace_uses(member->result(i), result);
+    }
+  region.set_results(results);
+  for (size_t i = members.size(); i-- > 0;) parent.erase(members[i]);
+  return joined;
 }
 
 } // namespace firn

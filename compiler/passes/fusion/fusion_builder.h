@@ -1,4 +1,4 @@
-// Turns a set of instructions of one region into a fusion: shared bookkeeping of form-fusions.
+// Turns a set of instructions of one region into a fusion: shared bookkeeping of passes that form fusions.
 #pragma once
 
 #include "compiler/graph/fusion.h"
@@ -15,5 +15,10 @@ Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind ki
                          const std::vector<Instruction*>& exported, Instruction* before);
 // Puts the fusion in front of the last member, which alone is exported.
 Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind);
+// Replaces fusions of one kind (in program order) by one in the place of the last, which returns the results
+// of those `exported`. The others are read by members alone, and no instruction in between reads an exported
+// one.
+Instruction* join_fusions(const std::vector<Instruction*>& members,
+                          const std::vector<Instruction*>& exported);
 
 } // namespace firn

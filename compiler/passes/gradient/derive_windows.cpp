@@ -223,19 +223,30 @@ Value input_gradient(VectorJacobian& v, const TransposedWindow& back, int64_t gr
   return v.b.convert(without_surplus(v.b, dx, v.x(0).type().dims), v.x(0).dtype());
 }
 
+// An image [N, g*C, spatial] as [C, g*N, spatial]. Without groups that is one transpose, which layouts may
+// read through.
+Value images_as_channels(GraphBuilder& b, Value x, int64_t groups) {
+  const std::vector<Dim> dims = x.type().dims;
+  if (groups == 1) {
+    std::vector<int64_t> swap = numbers_below(x.rank());
+    std::swap(swap[0], swap[1]);
+    return b.transpose(x, swap);
+  }
+  int64_t channels = dims[1].value() / groups, images = dims[0].value();
+  std::vector<Dim> split{Dim(images), Dim(groups), Dim(channels)};
+  std::vector<Dim> joined{Dim(channels), Dim(groups * images)};
+  split.insert(split.end(), dims.begin() + 2, dims.end());
+  joined.insert(joined.end(), dims.begin() + 2, dims.end());
+  std::vector<int64_t> order = numbers_below(static_cast<int64_t>(split.size()));
+  std::swap(order[0], order[2]);
+  return b.reshape(b.transpose(b.reshape(x, split), order), joined);
+}
+
 // Images are channels here: x as [C/g, g*N, spatial] under filters dy [O, N, spatial]; the positions of the
 // result are the taps of the filter.
 Value filter_gradient(VectorJacobian& v, const Window& window, int64_t groups) {
   const std::vector<Dim>&in = v.x(0).type().dims, &out = v.dy().type().dims;
-  int64_t channels = in[1].value() / groups, images = in[0].value();
-  std::vector<Dim> split{Dim(images), Dim(groups), Dim(channels)};
-  std::vector<Dim> joined{Dim(channels), Dim(groups * images)};
-  split.insert(split.end(), in.begin() + 2, in.end());
-  joined.insert(joined.end(), in.begin() + 2, in.end());
-  std::vector<int64_t> order = numbers_below(static_cast<int64_t>(split.size()));
-  std::swap(order[0], order[2]);
-  Value x = v.b.reshape(v.b.convert(v.x(0), v.dy().dtype()), split);
-  x = v.b.reshape(v.b.transpose(x, order), joined);
+  Value x = images_as_channels(v.b, v.b.convert(v.x(0), v.dy().dtype()), groups);
   std::vector<int64_t> swap = numbers_below(v.dy().rank());
   std::swap(swap[0], swap[1]);
   Window taps;

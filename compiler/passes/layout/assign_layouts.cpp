@@ -198,8 +198,9 @@ private:
       if (has_trait(instruction.opcode(), Captures)) make_captures_plain(instruction.region(r));
   }
 
-  // Ops with a plain result that read blocked operands well: transposes; reductions over all positions, or
-  // also over all channels where these fill their blocks; extents, which read no elements.
+  // Ops with a plain result that read blocked operands well: transposes; reductions over all positions, be it
+  // of one image or of all, or also over all channels where these fill their blocks; extents, which read no
+  // elements.
   bool reads_blocks(const Instruction& instruction) const {
     if (instruction.is(Opcode::Transpose) || instruction.is(Opcode::DimSize))
       return is_blocked(instruction.operand(0));
@@ -210,8 +211,7 @@ private:
     Value operand = instruction.operand(0);
     for (int64_t d = 2; d < operand.rank(); ++d)
       if (!contains(dims, d)) return false;
-    if (contains(dims, 1)) return operand.dim(1) % block_ == 0 && simple_reducer(instruction);
-    return !contains(dims, 0);
+    return !contains(dims, 1) || (operand.dim(1) % block_ == 0 && simple_reducer(instruction));
   }
 
   void assign_convolution(Instruction& convolution, bool blocked) {
