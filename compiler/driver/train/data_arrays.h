@@ -8,7 +8,7 @@
 
 namespace firn::driver {
 
-// What arrays of labels are called, unless the model has an input of that name.
+// The name of arrays of labels, unless the model has an input of that name.
 inline constexpr char kLabels[] = "labels";
 
 struct DataArray {

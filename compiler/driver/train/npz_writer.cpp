@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kLocalMark = 0x04034b50, kEntryMark = 0x02014b50, kEndMark = 0x06054b50;
 constexpr int kVersion = 20, kUtf8Names = 1 << 11, kFirstDate = 1 << 5 | 1; // 1 January 1980
-constexpr uint64_t kLargest = 0xfffffffe;                                   // of sizes and offsets
+constexpr uint64_t kLargest = 0xfffffffe;                                   // size or offset
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};

@@ -8,6 +8,7 @@
 #include "compiler/driver/train/example_order.h"
 #include "compiler/driver/train/training_run.h"
 #include "compiler/driver/training_words.h"
+#include "compiler/support/words.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -102,10 +103,10 @@ private:
     }
     if (training.optimizer.empty()) training.optimizer = "adam";
     auto rate = options_.learning_rate ? options_.learning_rate : usual_learning_rate(training.optimizer);
-    if (!rate)
+    if (!rate && training.functions)
       return usage_error("there is no usual learning rate for the optimizer '" + training.optimizer +
                          "': wanted --learning-rate");
-    learning_rate_ = *rate;
+    learning_rate_ = rate.value_or(0); // an optimizer that does not exist is refused by name
     char number[32];
     std::snprintf(number, sizeof number, "%g", learning_rate_);
     note("loss " + (training.loss.empty() ? training.loss_output : training.loss) + " (" + reason +
@@ -127,24 +128,27 @@ private:
       if (array == arrays_.by_name.end()) continue;
       std::vector<int64_t> dims = array->second.values->dims();
       const bool is_open = !input.dims.empty() && !input.dims[0].empty();
-      const bool is_fixed = !input.dims.empty() && input.dims[0].empty();
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        if (auto fixed = fixed_extent(input, axis)) dims[axis] = *fixed;
       auto bound = is_open ? compile_.import.dims.find(input.dims[0]) : compile_.import.dims.end();
-      if (is_fixed)
-        dims[0] = fixed_extent(input).value_or(batch);
-      else
-        dims[0] = bound != compile_.import.dims.end() ? bound->second : batch;
-      if (is_open && varies && bound == compile_.import.dims.end())
+      const bool is_bound = bound != compile_.import.dims.end();
+      if (is_bound)
+        dims[0] = bound->second;
+      else if (!fixed_extent(input, 0))
+        dims[0] = batch;
+      if (is_open && varies && !is_bound)
         compile_.import.ranges.emplace(input.dims[0], onnx::DimRange{1, batch});
       given[input.name] = std::make_shared<Literal>(array->second.values->dtype(), dims);
     }
     bind_inputs(given, facts_, compile_.import);
   }
 
-  // The first extent of "f32[8,3]".
-  static std::optional<int64_t> fixed_extent(const onnx::ValueFacts& input) {
+  // The extent of "f32[n,8,3]" at an axis, if it is a number.
+  static std::optional<int64_t> fixed_extent(const onnx::ValueFacts& input, size_t axis) {
     const size_t open = input.type.find('[');
     if (open == std::string::npos) return std::nullopt;
-    const int64_t extent = std::atoll(input.type.c_str() + open + 1);
+    const std::vector<std::string> extents = firn::split(input.type.substr(open + 1), ',');
+    const int64_t extent = axis < extents.size() ? std::atoll(extents[axis].c_str()) : 0;
     return extent > 0 ? std::optional(extent) : std::nullopt;
   }
 
@@ -170,7 +174,8 @@ private:
     if (taken > examples)
       return usage_error("a step takes " + std::to_string(taken) + " examples, '" + options_.data + "' has " +
                          std::to_string(examples) + " to train on");
-    if (Result fits = data.check_batch(taken); !fits) return fits.error();
+    if (Result fits = data.check_batch(taken); !fits)
+      return usage_error("--batch " + std::to_string(taken) + ": " + fits.error().message);
     return taken;
   }
 

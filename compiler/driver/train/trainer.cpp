@@ -109,7 +109,7 @@ Result Trainer::fit_dims(const std::vector<std::vector<int64_t>>& input_dims) {
     add_known(wanted, input_dims[i], known);
   }
   auto found = find_dims(evaluate_->description(), std::move(known));
-  if (!found) return found.error();
+  if (!found) return usage_error(found.error().message);
   std::map<std::string, int64_t> values;
   for (const artifact::DimDescription& dim : evaluate_->description().dims)
     values[dim.name] = found->values.at(dim.symbol.get());
