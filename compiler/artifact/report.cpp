@@ -2,6 +2,7 @@
 #include "compiler/artifact/report.h"
 
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 
 #include <algorithm>
@@ -59,12 +60,26 @@ Result check(const char* what, int64_t used, const std::optional<int64_t>& budge
                      largest(std::move(contributors)));
 }
 
+std::string line(const std::string& name, const std::string& value) {
+  return name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
+}
+
+std::string trainer_lines(const ModelDescription& trainer) {
+  std::string text =
+      line("trainer",
+           "arena " + with_separators(trainer.arena_bytes) + " B, lower bound " +
+               with_separators(trainer.arena_lower_bound) + " B, with " +
+               with_separators(moment_bytes(trainer)) + " B that the optimizer keeps" +
+               (trainer.tape_bytes ? " and a tape of " + with_separators(*trainer.tape_bytes) + " B at most"
+                                   : ""));
+  for (const TrainingFunction& function : trainer.functions)
+    text += line("@" + comment_text(function.name), human_count(function.flops) + "FLOP");
+  return text;
+}
+
 } // namespace
 
 std::string write_report(const ModelDescription& model) {
-  const auto line = [](const std::string& name, const std::string& value) {
-    return name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
-  };
   std::string text;
   if (model.raw_weight_bytes)
     text += line("raw weights", with_separators(*model.raw_weight_bytes) + " B in the object, " +
@@ -86,6 +101,9 @@ std::string write_report(const ModelDescription& model) {
   text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
                             with_separators(model.arena_lower_bound) + " B, ratio " +
                             ratio(model.arena_bytes, model.arena_lower_bound));
+  if (model.parameter_bytes > 0)
+    text += line("parameters", with_separators(model.parameter_bytes) + " B in RAM");
+  if (has_trainer(model)) text += trainer_lines(trainer_of(model));
   if (model.tape_bytes)
     text += line("tape", "at most " + with_separators(*model.tape_bytes) +
                              " B of the arena, kept for the backward computation");
@@ -109,7 +127,15 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
   ram.push_back({"stack", model.stack_bytes});
   int64_t prepared = model.prepared_weight_bytes();
   if (prepared > 0) ram.push_back({"prepared weights", prepared});
-  return check("RAM use", model.arena_bytes + model.stack_bytes + prepared, budgets.ram_bytes,
+  if (model.parameter_bytes > 0) ram.push_back({"parameters", model.parameter_bytes});
+  // A program that trains may run the model in turns, in an arena that is no larger as a rule.
+  int64_t arena = model.arena_bytes;
+  if (has_trainer(model)) {
+    const int64_t trainer = trainer_of(model).arena_bytes;
+    ram.push_back({"the arena of the training step", trainer});
+    arena = std::max(arena, trainer);
+  }
+  return check("RAM use", arena + model.parameter_bytes + model.stack_bytes + prepared, budgets.ram_bytes,
                std::move(ram));
 }
 

@@ -82,7 +82,7 @@ bool plan_kernels(Flow& flow) {
   auto plans = plan_entry(flow.options, flow.c, flow.c.module->main());
   if (!plans) return flow.check(plans.error());
   flow.c.plans = std::move(*plans);
-  return flow.check(place_states(flow.c));
+  return flow.check(place_shared(flow.options, flow.c));
 }
 
 bool make_first_program(Flow& flow) {

@@ -141,11 +141,16 @@ struct Compilation {
   std::vector<Variant> variants;                   // the others, the least able last
   std::vector<SpecializedProgram> specializations; // in the order of preference
   std::vector<EntryPrograms> entries;              // the functions beside @main, in the module's order
-  memory::StateLayout states;                      // places of states, if there are several entry functions
-  std::vector<std::string> link;                   // CompileOptions::link
-  std::map<std::string, void*> symbols;            // CompileOptions::symbols
-  Loader loader = Loader::InProcess;               // CompileOptions::loader
-  load::Visibility visibility;                     // CompileOptions::visibility
+  // Places that several entry functions agree on: of their states, or, if the module has parameters, of all
+  // that the functions beside @main have in common, as these share an arena then in which @main does not run.
+  memory::SharedLayout shared;
+  memory::SharedLayout parameters;      // the block of parameters
+  std::vector<std::string> link;        // CompileOptions::link
+  std::map<std::string, void*> symbols; // CompileOptions::symbols
+  Loader loader = Loader::InProcess;    // CompileOptions::loader
+  load::Visibility visibility;          // CompileOptions::visibility
+  // Whether the functions beside @main share an arena of their own, as those of a training step do.
+  bool has_trainer() const { return !module->parameters.empty() && module->entries().size() > 1; }
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {

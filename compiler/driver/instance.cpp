@@ -5,9 +5,9 @@
 
 namespace firn::driver {
 
-Instance::Instance(const LoadedExecutable& model, std::byte* arena, size_t entry)
+Instance::Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters, size_t entry)
     : description_(model.description_of(entry)), entry_(model.entry(entry)), weights_(model.weights()),
-      arena_(arena) {
+      arena_(arena), parameters_(parameters) {
   const artifact::ModelDescription& d = description_;
   auto add = [&](const std::vector<artifact::TensorDescription>& tensors, std::vector<Slot>& slots) {
     for (const artifact::TensorDescription& tensor : tensors) slots.push_back({&tensor, place_of(tensor)});
@@ -19,6 +19,7 @@ Instance::Instance(const LoadedExecutable& model, std::byte* arena, size_t entry
   for (const Slot& output : outputs_) output_memory_.push_back(output.memory);
   call_.size = sizeof call_;
   call_.arena = reinterpret_cast<unsigned char*>(arena_);
+  call_.parameters = reinterpret_cast<unsigned char*>(parameters_);
   call_.weights = model.weights();
   call_.inputs = input_memory_.data();
   call_.outputs = output_memory_.data();
@@ -36,7 +37,8 @@ Instance::Instance(const LoadedExecutable& model, std::byte* arena, size_t entry
 }
 
 std::byte* Instance::place_of(const artifact::TensorDescription& tensor) const {
-  return tensor.arena_offset ? arena_ + *tensor.arena_offset : nullptr;
+  if (!tensor.arena_offset) return nullptr;
+  return (tensor.is_parameter ? parameters_ : arena_) + *tensor.arena_offset;
 }
 
 void Instance::bind_input(size_t index, std::byte* memory) {

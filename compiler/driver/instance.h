@@ -14,10 +14,11 @@ public:
     std::byte* memory;
   };
 
-  // `arena` has the bytes and the alignment that the description says. Model and arena outlive the instance,
-  // which runs the function of that number (LoadedExecutable::entry). Dims that vary have their upper bounds,
-  // and states their first values.
-  Instance(const LoadedExecutable& model, std::byte* arena, size_t entry = 0);
+  // `arena` and `parameters` have the bytes and the alignment that the description says; without parameters
+  // they may be null. Model and memory outlive the instance, which runs the function of that number
+  // (LoadedExecutable::entry). Dims that vary have their upper bounds, and states, parameters among them,
+  // their first values.
+  Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters, size_t entry = 0);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
@@ -48,7 +49,7 @@ private:
   const artifact::ModelDescription& description_;
   LoadedExecutable::EntryFunction* entry_;
   const unsigned char* weights_;
-  std::byte* arena_;
+  std::byte *arena_, *parameters_;
   std::vector<Slot> inputs_, outputs_, states_;
   std::vector<const void*> input_memory_; // the call's tables
   std::vector<void*> output_memory_;

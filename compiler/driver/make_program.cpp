@@ -26,7 +26,7 @@ void place(const ProgramSource& source, MadeProgram& made) {
     source.bind(program);
     memory::place_constants(program);
   }
-  if (!source.holder) return;
+  if (!source.holder || source.has_own_arena) return;
   source.holder->arena_bytes = std::max(source.holder->arena_bytes, program.arena_bytes);
   source.holder->arena_lower_bound = std::max(source.holder->arena_lower_bound, program.arena_lower_bound);
 }

@@ -17,9 +17,10 @@ struct ProgramSource {
   const plan::KernelPlans& plans; // complete
   lower::LoweringOptions lowering;
   memory::ArenaOptions arena = {};
-  // The program whose constants this one reads: it gets those that it lacks, and the larger arena of both.
-  // Null: the constants are the program's own.
+  // The program whose constants this one reads: it gets those that it lacks, and the larger arena of both
+  // unless they have arenas of their own. Null: the constants are the program's own.
   kernel::Program* holder = nullptr;
+  bool has_own_arena = false;
   // Called before constants have their places, to change what the program reads and writes; may be empty.
   std::function<void(kernel::Program&)> bind = {};
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);

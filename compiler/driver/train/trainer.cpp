@@ -33,10 +33,15 @@ Expected<std::unique_ptr<Trainer>> Trainer::create(const LoadedExecutable& model
     return usage_error("the model has no training step: it wants to be compiled with --train");
   auto trainer = std::unique_ptr<Trainer>(new Trainer);
   const artifact::ModelDescription& d = model.description();
-  std::byte* arena = trainer->memory_.allocate(d.arena_bytes, d.arena_alignment);
-  trainer->inference_ = std::make_unique<Instance>(model, arena);
-  trainer->evaluate_ = std::make_unique<Instance>(model, arena, *evaluate);
-  trainer->step_ = std::make_unique<Instance>(model, arena, *step);
+  HeapMemory& memory = trainer->memory_;
+  std::byte* parameters = memory.allocate(d.parameter_bytes, d.arena_alignment);
+  std::byte* arena = memory.allocate(
+      std::max(model.description_of(*step).arena_bytes, model.description_of(*evaluate).arena_bytes),
+      d.arena_alignment);
+  trainer->inference_ =
+      std::make_unique<Instance>(model, memory.allocate(d.arena_bytes, d.arena_alignment), parameters);
+  trainer->evaluate_ = std::make_unique<Instance>(model, arena, parameters, *evaluate);
+  trainer->step_ = std::make_unique<Instance>(model, arena, parameters, *step);
   if (Result found = trainer->find_tensors(); !found) return found.error();
   trainer->place_inputs();
   if (d.threads > 1) {
@@ -48,7 +53,7 @@ Expected<std::unique_ptr<Trainer>> Trainer::create(const LoadedExecutable& model
 }
 
 // The learning rate is the one input of @step that @evaluate lacks, and labels are those of @evaluate that
-// @main lacks. The states of @main are the trained tensors.
+// @main lacks.
 Result Trainer::find_tensors() {
   for (size_t i = 0; i < step_->inputs().size(); ++i) {
     const artifact::TensorDescription& input = *step_->inputs()[i].tensor;
@@ -57,7 +62,7 @@ Result Trainer::find_tensors() {
     step_->bind_input(i, rate_.memory);
   }
   for (const Slot& state : step_->states()) {
-    if (has(inference_->states(), state.tensor->name))
+    if (state.tensor->is_parameter)
       parameters_.push_back(state);
     else
       optimizer_states_.push_back(state);
@@ -124,7 +129,7 @@ firn_status Trainer::run_for_loss(Instance& instance) {
   const firn_status status = instance.run();
   if (status != FIRN_STATUS_OK) return status;
   loss_ = number_in(instance.outputs()[0]);
-  return std::isfinite(loss_) ? FIRN_STATUS_OK : kNotFinite;
+  return std::isfinite(loss_) ? FIRN_STATUS_OK : FIRN_STATUS_NOT_FINITE;
 }
 
 firn_status Trainer::step() {

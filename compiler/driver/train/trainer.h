@@ -9,8 +9,6 @@
 
 namespace firn::driver {
 
-inline constexpr firn_status kNotFinite = 14; // the status of a loss that is not finite
-
 // For one thread at a time.
 class Trainer {
 public:

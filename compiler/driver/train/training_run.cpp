@@ -109,7 +109,8 @@ Diagnostic TrainingRun::stopped_by(firn_status status) const {
   const std::string number = std::to_string(trainer_.step_count() + 1),
                     where = "step " + number + " (epoch " + std::to_string(position_.epoch + 1) + ", step " +
                             std::to_string(position_.step + 1) + " of it)";
-  if (status != kNotFinite) return usage_error(where + " ended early: " + firn_rt2_status_message(status));
+  if (status != FIRN_STATUS_NOT_FINITE)
+    return usage_error(where + " ended early: " + firn_rt2_status_message(status));
   return model_error("the loss of " + where + " is " + (std::isnan(trainer_.loss()) ? "NaN" : "infinite") +
                      ": wanted a finite one, perhaps by a smaller --learning-rate or clip_norm; '" +
                      options_.save + "' holds what the step before has left");
@@ -149,7 +150,7 @@ Result TrainingRun::validate(EpochReport& report) {
        batches_of(validation_.numbers, batch_, fits_rest(validation_, batch_))) {
     if (Result taken = validation_.data->take(batch); !taken) return taken;
     const firn_status status = trainer_.evaluate();
-    if (status != FIRN_STATUS_OK && status != kNotFinite)
+    if (status != FIRN_STATUS_OK && status != FIRN_STATUS_NOT_FINITE)
       return usage_error(std::string("a validation ended early: ") + firn_rt2_status_message(status));
     sum += trainer_.loss() * static_cast<double>(batch.size());
     weight += static_cast<double>(batch.size());
