@@ -54,6 +54,7 @@ def check_digits(data):
     raw = content("w.safetensors")
     size, = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8:8 + size])
+    check(header.pop("__metadata__") == {"firn": "1"}, "programs with a model's parameters load the file")
     check(sorted(header) == TENSORS, f"safetensors: {sorted(header)}")
     begin, end = header["dense.weight"]["data_offsets"]
     check(header["dense.weight"]["dtype"] == "F32" and weight.endswith(raw[8 + size + begin:8 + size + end]), "safetensors differ from the archive")

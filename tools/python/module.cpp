@@ -134,6 +134,15 @@ public:
     if (!firn_jit_trainer_tensor(handle_, kind, index, &tensor)) throw nb::index_error();
     return tensor;
   }
+  std::vector<Tensor> tensors(int32_t kind) {
+    User user(*this);
+    std::vector<Tensor> all;
+    firn_jit_tensor tensor;
+    for (size_t i = 0; firn_jit_trainer_tensor(handle_, kind, i, &tensor); ++i)
+      all.emplace_back(tensor.name, tensor.dtype,
+                       std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank), tensor.bytes);
+    return all;
+  }
   // Inputs without dims say nothing. The text is why they do not fit, and empty if they do.
   std::string fit(const std::vector<std::vector<int64_t>>& dims, const std::vector<bool>& given) {
     User user(*this);
@@ -204,18 +213,6 @@ uintptr_t address_of(nb::handle array) {
 
 std::vector<int64_t> dims_of(const firn_jit_tensor& tensor) {
   return {tensor.dims, tensor.dims + tensor.rank};
-}
-
-std::vector<Tensor> trainer_tensors_of(Trainer& trainer, int32_t kind) {
-  std::vector<Tensor> all;
-  for (size_t i = 0;; ++i) {
-    try {
-      const firn_jit_tensor tensor = trainer.tensor(kind, i);
-      all.emplace_back(tensor.name, tensor.dtype, dims_of(tensor), tensor.bytes);
-    } catch (const nb::index_error&) {
-      return all;
-    }
-  }
 }
 
 std::vector<Tensor> tensors_of(const Model& model, int32_t kind) {
@@ -332,7 +329,7 @@ NB_MODULE(_firn, m) {
       .def("learning_rate", &Trainer::learning_rate)
       .def("set_learning_rate", &Trainer::set_learning_rate, "rate"_a)
       .def("step_count", &Trainer::step_count)
-      .def("tensors", &trainer_tensors_of, "kind"_a)
+      .def("tensors", &Trainer::tensors, "kind"_a)
       .def("fit", &Trainer::fit, "dims"_a, "given"_a)
       .def("reset", &Trainer::reset)
       .def("save", &Trainer::save, "path"_a)
