@@ -37,7 +37,7 @@ class Steps(unittest.TestCase):
         error = x @ w - labels
         step = trainer.step(x, labels)
         self.assertAlmostEqual(step.loss, float((error ** 2).mean()), 5)
-        self.assertEqual((step.count, trainer.step_count, trainer.learning_rate), (1, 1, 0.25))
+        self.assertEqual((step.number, trainer.step_count, trainer.learning_rate), (1, 1, 0.25))
         np.testing.assert_allclose(trainer.parameters["layer/w"], w - 0.25 * 2 * x.T @ error / error.size, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(trainer.infer(x[:2]), x[:2] @ trainer.parameters["layer/w"], rtol=1e-5, atol=1e-6)
 

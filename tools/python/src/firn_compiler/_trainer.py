@@ -19,7 +19,7 @@ class Step(NamedTuple):
     """A step, or an evaluation, which is none."""
 
     loss: float
-    count: int  # steps since the first values
+    number: int  # steps since the first values, this one among them
 
 
 class TrainerViews(Mapping[str, Array]):
