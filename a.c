@@ -1,0 +1,1 @@
+#include "trained_prepared.h"
