@@ -1,1 +1,0 @@
-#include "trained_prepared.h"
