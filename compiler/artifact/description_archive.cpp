@@ -183,7 +183,8 @@ template <class Archive> void field(Archive& archive, ModelDescription& d) {
       d.arena_bytes, d.arena_alignment, d.arena_lower_bound, d.parameter_bytes, d.tape_bytes, d.weight_bytes,
       d.raw_weight_bytes, d.raw_in_place, d.prepared_bytes, d.raw_weights, d.weights_hash, d.code_bytes,
       d.object_bytes, d.stack_bytes, d.parameters, d.flops, d.node_count, d.threads, d.firn_version, d.triple,
-      d.cpu, d.architecture, d.required_features, d.cpus, d.flags);
+      d.cpu, d.architecture, d.required_features, d.cpus, d.flags, d.entry, d.owner_class, d.owner_weights,
+      d.entries);
 }
 
 } // namespace

@@ -84,7 +84,6 @@ public:
 
   {{WEIGHTS_CLASS}}
   {{EMBEDDED}}
-
   {{PARAMETERS_CLASS}}
 
   // If the memory, the weights or this CPU do not fit, status() says so, run() returns it, and views are of null.
@@ -143,7 +142,6 @@ private:
   };
 
   {{PRIVATE_FUNCTIONS}}
-
   firn::detail::Instance<input_count, output_count{{INSTANCE_ARGUMENTS}}> instance_;
   {{VARIANT_MEMBER}}
   {{SCALAR_MEMBERS}}

@@ -81,8 +81,9 @@ std::string input_accessors(const ModelDescription& model, size_t index) {
 std::string output_accessors(const ModelDescription& model, size_t index) {
   const TensorDescription& tensor = model.outputs[index];
   const std::string& id = tensor.identifier;
+  const std::string run = model.functions.empty() ? "run()" : "step";
   std::string text = "// Output " + type_text(tensor) + original_name_note(tensor) +
-                     (tensor.arena_offset ? ": valid until the next run().\n"
+                     (tensor.arena_offset ? ": valid until the next " + run + ".\n"
                                           : ", without memory of its own: bind it before run().\n");
   if (is_number(model, tensor))
     text += "FIRN_HIDDEN " + element_type(tensor, false) + " " + id +

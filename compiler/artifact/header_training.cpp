@@ -37,7 +37,7 @@ private:
   friend class {{CLASS}};
   friend class Trainer;
   struct Facts {
-    FIRN_HIDDEN static constexpr firn_rt2_saved_tensor tensors[] = {{{SAVED_ROWS}}};
+    FIRN_HIDDEN static constexpr firn_rt2_saved_tensor tensors[] = { {{SAVED_ROWS}} };
   };
   unsigned char bytes_[parameter_bytes];
 };)";
@@ -163,8 +163,8 @@ void add_saved_slots(Slots& slots, const std::vector<TensorDescription>& tensors
   slots["TENSOR_COUNT"] = std::to_string(saved.rows.size());
   std::string rows;
   for (const SavedTensors::Row& row : saved.rows)
-    rows += "\n      {" + c_string(row.entry) + ", " + std::to_string(row.entry.size()) + ", " +
-            std::to_string(row.offset) + ", " + std::to_string(row.bytes) + "},";
+    rows += (rows.empty() ? "{" : ", {") + c_string(row.entry) + ", " + std::to_string(row.entry.size()) +
+            ", " + std::to_string(row.offset) + ", " + std::to_string(row.bytes) + "}";
   slots["SAVED_ROWS"] = rows;
 }
 
@@ -248,7 +248,7 @@ void add_training_slots(Slots& slots, const ModelDescription& model) {
   slots["SCALAR_MEMBERS"] = scalar_members(model);
   slots["STATE_FUNCTIONS"] = expand_template(state_functions, slots);
   slots["SAVED_TABLE"] =
-      "FIRN_HIDDEN static constexpr firn_rt2_saved_tensor saved[] = {" + slots["SAVED_ROWS"] + "};";
+      "FIRN_HIDDEN static constexpr firn_rt2_saved_tensor saved[] = { " + slots["SAVED_ROWS"] + " };";
   add_function_texts(slots, model);
 }
 

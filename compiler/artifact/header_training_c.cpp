@@ -36,7 +36,7 @@ static inline void {{NAME}}_reset({{NAME}}* parameters{{RESET_PARAMETER}}) {
   {{RESET_STATEMENTS}}
 }
 static inline const firn_rt2_saved_tensor* {{NAME}}_table(void) {
-  static const firn_rt2_saved_tensor table[] = {{{SAVED_ROWS}}};
+  static const firn_rt2_saved_tensor table[] = { {{SAVED_ROWS}} };
   return table;
 }
 // Writes the tensors as a file of safetensors (firn/saved_tensors.h) to the first {{MACRO_NAME}}_SAVED_BYTES.
@@ -69,7 +69,7 @@ static inline firn_status {{PREFIX}}_{{FUNCTION}}({{PREFIX}}* model) { return {{
 
 constexpr std::string_view state_template =
     R"(static inline const firn_rt2_saved_tensor* {{PREFIX}}_saved_table(void) {
-  static const firn_rt2_saved_tensor table[] = {{{SAVED_ROWS}}};
+  static const firn_rt2_saved_tensor table[] = { {{SAVED_ROWS}} };
   return table;
 }
 // Writes the states, which a training that is to go on elsewhere needs beside the parameters, as a file of safetensors

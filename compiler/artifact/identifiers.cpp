@@ -231,8 +231,14 @@ Result assign_dim_identifiers(ModelDescription& model, const Renames& renames, s
 }
 
 // Functions of a training step get names that no member has.
-void take_training_members(ModelDescription& model, TakenNames& taken) {
-  for (std::string_view name : training_members) taken.take_function(std::string(name));
+Result take_training_members(ModelDescription& model, std::string_view class_word, TakenNames& taken) {
+  for (std::string_view name : training_members) {
+    const bool is_class = name == class_word;
+    if (is_class && model.functions.empty())
+      return usage_error("class name '" + model.class_name + "': '" + std::string(name) +
+                         "' is a member of classes of models with a training step");
+    if (!is_class) taken.take_function(std::string(name));
+  }
   for (TrainingFunction& function : model.functions) {
     function.name = cleaned(function.name, "function");
     while (is_reserved_name(function.name) || is_member(function.name) || taken.has(function.name))
@@ -240,6 +246,7 @@ void take_training_members(ModelDescription& model, TakenNames& taken) {
     for (const char* suffix : {"", "_flops", "_with"}) taken.take_function(function.name + suffix);
     taken.take_function("run_" + function.name);
   }
+  return {};
 }
 
 } // namespace
@@ -253,7 +260,8 @@ Result assign_identifiers(ModelDescription& model,
   const Group groups[] = {{model.inputs, "input"}, {model.outputs, "output"}, {model.states, "state"}};
   const std::string_view class_word = last_component(model.class_name);
   TakenNames taken;
-  if (model.parameter_bytes > 0) take_training_members(model, taken);
+  if (model.parameter_bytes > 0)
+    if (Result free = take_training_members(model, class_word, taken); !free) return free;
   if (Result assigned = assign_dim_identifiers(model, renames, class_word, taken); !assigned) return assigned;
   for (const Group& group : groups) {
     for (TensorDescription& tensor : group.tensors) tensor.identifier.clear();

@@ -104,12 +104,7 @@ private:
   }
 
   const onnx::ValueFacts* find_input(const std::string& name) const {
-    for (const onnx::ValueFacts& input : facts_.inputs) {
-      std::string as_file = input.name;
-      std::replace(as_file.begin(), as_file.end(), '/', '_');
-      if (name == input.name || name == as_file) return &input;
-    }
-    return nullptr;
+    return find_input_of_file(facts_, name);
   }
 
   std::string wanted() const {
@@ -214,6 +209,15 @@ Expected<Samples> read_calibration_data(const std::string& folder, const onnx::M
   for (const Sample& sample : *samples)
     if (Result finite = check_finite(sample); !finite) return finite.error();
   return samples;
+}
+
+const onnx::ValueFacts* find_input_of_file(const onnx::ModelFacts& facts, const std::string& name) {
+  for (const onnx::ValueFacts& input : facts.inputs) {
+    std::string as_file = input.name;
+    std::replace(as_file.begin(), as_file.end(), '/', '_');
+    if (name == input.name || name == as_file) return &input;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> calibration_files(const std::string& folder) {

@@ -17,6 +17,9 @@ Expected<std::vector<quantize::Sample>> read_calibration_data(const std::string&
                                                               const onnx::ModelFacts& facts,
                                                               const onnx::ImportOptions& import);
 
+// The input of which a file or an array has the name, with _ for each / of the input's; null if none has it.
+const onnx::ValueFacts* find_input_of_file(const onnx::ModelFacts& facts, const std::string& name);
+
 // The paths of all files below the folder, in order.
 std::vector<std::string> calibration_files(const std::string& folder);
 

@@ -5,9 +5,10 @@
 
 namespace firn::driver {
 
-Instance::Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters)
-    : model_(model), arena_(arena), parameters_(parameters) {
-  const artifact::ModelDescription& d = model.description();
+Instance::Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters, size_t entry)
+    : description_(model.description_of(entry)), entry_(model.entry(entry)), weights_(model.weights()),
+      arena_(arena), parameters_(parameters) {
+  const artifact::ModelDescription& d = description_;
   auto add = [&](const std::vector<artifact::TensorDescription>& tensors, std::vector<Slot>& slots) {
     for (const artifact::TensorDescription& tensor : tensors) slots.push_back({&tensor, place_of(tensor)});
   };
@@ -68,7 +69,7 @@ void Instance::reset() {
   for (const Slot& state : states_) {
     auto bytes = static_cast<size_t>(state.tensor->byte_size());
     if (state.tensor->initial_weights)
-      std::memcpy(state.memory, model_.weights() + *state.tensor->initial_weights, bytes);
+      std::memcpy(state.memory, weights_ + *state.tensor->initial_weights, bytes);
     else
       std::memset(state.memory, 0, bytes);
   }

@@ -15,13 +15,14 @@ public:
   };
 
   // `arena` and `parameters` have the bytes and the alignment that the description says; without parameters
-  // they may be null. Model and memory outlive the instance. Dims that vary have their upper bounds, and
-  // states, parameters among them, their first values.
-  Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters);
+  // they may be null. Model and memory outlive the instance, which runs the function of that number
+  // (LoadedExecutable::entry). Dims that vary have their upper bounds, and states, parameters among them,
+  // their first values.
+  Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters, size_t entry = 0);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  const LoadedExecutable& model() const { return model_; }
+  const artifact::ModelDescription& description() const { return description_; }
   const std::vector<Slot>& inputs() const { return inputs_; }
   const std::vector<Slot>& outputs() const { return outputs_; }
   const std::vector<Slot>& states() const { return states_; }
@@ -38,14 +39,16 @@ public:
   // States back to their first values.
   void reset();
   // Computes the outputs; a FIRN_STATUS_. Neither allocates nor locks.
-  firn_status run() const { return model_.entry()(&call_); }
+  firn_status run() const { return entry_(&call_); }
   // The arguments of a run, of which `executor` and `profile` are the caller's to set.
   firn_rt2_call& call() { return call_; }
   const firn_rt2_call& call() const { return call_; }
 
 private:
   std::byte* place_of(const artifact::TensorDescription& tensor) const;
-  const LoadedExecutable& model_;
+  const artifact::ModelDescription& description_;
+  LoadedExecutable::EntryFunction* entry_;
+  const unsigned char* weights_;
   std::byte *arena_, *parameters_;
   std::vector<Slot> inputs_, outputs_, states_;
   std::vector<const void*> input_memory_; // the call's tables

@@ -1,6 +1,7 @@
 // Code and weights of models that are compiled in this process.
 #include "compiler/driver/loaded_executable.h"
 
+#include "compiler/artifact/interface.h"
 #include "compiler/artifact/manifest.h"
 #include "compiler/frontend/onnx/wire/tensor_data.h"
 
@@ -90,13 +91,22 @@ LoadedExecutable::restore(const ExecutableArchive& archive, const std::map<std::
 
 Result LoadedExecutable::find_functions(const std::string& run, const std::string& weights,
                                         const std::string& prepare) {
-  entry_ = reinterpret_cast<EntryFunction*>(code_->symbol(run));
+  entries_ = {reinterpret_cast<EntryFunction*>(code_->symbol(run))};
+  for (const artifact::ModelDescription& entry : description_.entries)
+    entries_.push_back(reinterpret_cast<EntryFunction*>(code_->symbol(artifact::symbol_names(entry).run)));
+  const bool has_entries = std::find(entries_.begin(), entries_.end(), nullptr) == entries_.end();
   auto own = reinterpret_cast<const unsigned char* (*)()>(code_->symbol(weights));
   prepare_ = prepare.empty() ? nullptr : reinterpret_cast<EntryFunction*>(code_->symbol(prepare));
-  if (!entry_ || !own || (!prepare_ && !prepare.empty()))
+  if (!has_entries || !own || (!prepare_ && !prepare.empty()))
     return internal_error("the object of " + description_.class_name + " lacks a function");
   own_weights_ = own();
   return {};
+}
+
+std::optional<size_t> LoadedExecutable::find_entry(const std::string& name) const {
+  for (size_t i = 0; i < description_.entries.size(); ++i)
+    if (description_.entries[i].entry == name) return i + 1;
+  return std::nullopt;
 }
 
 // Weights that the object holds stay there; others go straight to where the code reads them.

@@ -29,8 +29,14 @@ public:
                                                              RunnerMemory& memory);
 
   using EntryFunction = firn_status(const firn_rt2_call* call);
-  EntryFunction* entry() const { return entry_; }
+  // The functions of the code are numbered: 0 is @main, those behind it are those of description().entries.
+  EntryFunction* entry(size_t number = 0) const { return entries_[number]; }
   const artifact::ModelDescription& description() const { return description_; }
+  const artifact::ModelDescription& description_of(size_t number) const {
+    return number == 0 ? description_ : description_.entries[number - 1];
+  }
+  // The number of the function that the module calls so; nothing: it has none.
+  std::optional<size_t> find_entry(const std::string& name) const;
   // Weights as firn_rt2_call has them.
   const unsigned char* weights() const { return weights_; }
   // The manifest that `firn compile` would write.
@@ -54,7 +60,8 @@ private:
   artifact::ModelDescription description_;
   std::string manifest_;
   std::unique_ptr<LoadedCode> code_;
-  EntryFunction *entry_ = nullptr, *prepare_ = nullptr; // no `prepare_`: there is nothing to make
+  std::vector<EntryFunction*> entries_;
+  EntryFunction* prepare_ = nullptr; // none: there is nothing to make
   const unsigned char* own_weights_ = nullptr;
   const unsigned char* weights_ = nullptr;
   std::byte* memory_ = nullptr; // the memory of `weights_`; null: the object or an archive holds them

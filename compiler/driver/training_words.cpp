@@ -84,9 +84,22 @@ Result parse_training(const std::string& text, training::TrainingOptions& option
     if (!seen.insert(key).second) return usage_error("--train: '" + key + "' is given twice");
     if (Result read = read_option(key, word.substr(equals + 1), options); !read) return read;
   }
-  for (const char* key : {"loss", "optimizer"})
-    if (!seen.count(key)) return usage_error(std::string("--train wants ") + key + "=NAME");
   return {};
+}
+
+Result check_is_complete(const training::TrainingOptions& options) {
+  const bool has_loss = !options.loss.empty() || !options.loss_output.empty();
+  if (has_loss && !options.optimizer.empty()) return {};
+  return usage_error(std::string("--train wants ") + (has_loss ? "optimizer" : "loss") + "=NAME");
+}
+
+std::optional<double> usual_learning_rate(const std::string& optimizer) {
+  for (const char* adaptive : {"adam", "adamw", "rmsprop", "onnx_adam"})
+    if (optimizer == adaptive) return 1e-3;
+  for (const char* other :
+       {"sgd", "momentum", "nesterov", "adagrad", "onnx_momentum", "onnx_nesterov", "onnx_adagrad"})
+    if (optimizer == other) return 1e-2;
+  return std::nullopt;
 }
 
 } // namespace firn::driver

@@ -14,6 +14,12 @@ namespace firn::driver {
 //   class_weights  numbers apart by colons
 //   clip_norm      the largest norm of all gradients together
 // Every other key is a number by the name of an option of the loss or the optimizer, or weight_decay.
+// Neither loss nor optimizer has to be there.
 Result parse_training(const std::string& text, training::TrainingOptions& options);
+// A usage error names what of loss and optimizer is missing.
+Result check_is_complete(const training::TrainingOptions& options);
+
+// The learning rate that an optimizer of Firn is commonly begun with; nothing: it is a user's.
+std::optional<double> usual_learning_rate(const std::string& optimizer);
 
 } // namespace firn::driver

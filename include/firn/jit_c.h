@@ -29,6 +29,7 @@ enum {
 typedef struct firn_jit_compiler firn_jit_compiler;
 typedef struct firn_jit_model firn_jit_model;
 typedef struct firn_jit_instance firn_jit_instance;
+typedef struct firn_jit_trainer firn_jit_trainer;
 typedef struct firn_jit_messages firn_jit_messages;
 typedef struct firn_jit_stop firn_jit_stop;
 
@@ -96,7 +97,8 @@ FIRN_JIT_API const char* firn_jit_model_manifest(const firn_jit_model* model) FI
 FIRN_JIT_API size_t firn_jit_model_arena_bytes(const firn_jit_model* model) FIRN_NOEXCEPT;
 FIRN_JIT_API size_t firn_jit_model_arena_alignment(const firn_jit_model* model) FIRN_NOEXCEPT;
 
-enum { FIRN_JIT_INPUT = 0, FIRN_JIT_OUTPUT = 1, FIRN_JIT_STATE = 2 };
+// Only trainers have parameters.
+enum { FIRN_JIT_INPUT = 0, FIRN_JIT_OUTPUT = 1, FIRN_JIT_STATE = 2, FIRN_JIT_PARAMETER = 3 };
 
 // A tensor: row-major, without gaps.
 typedef struct firn_jit_tensor {
@@ -152,6 +154,49 @@ FIRN_JIT_API void firn_jit_instance_lend(firn_jit_instance* instance,
                                          const firn_executor* executor) FIRN_NOEXCEPT;
 // States back to their first values.
 FIRN_JIT_API void firn_jit_instance_reset(firn_jit_instance* instance) FIRN_NOEXCEPT;
+
+// A trainer of a model that was compiled with "--train", "loss=mse,optimizer=adam", say, for one thread at a
+// time. It has tensors of its own to train, which are at first as the model has them. FIRN_JIT_OK, or
+// FIRN_JIT_USAGE for a model without a training step; `messages`, if not null, gets the reason.
+FIRN_JIT_API int32_t firn_jit_trainer_create(firn_jit_model* model, firn_jit_trainer** trainer,
+                                             firn_jit_messages** messages) FIRN_NOEXCEPT;
+FIRN_JIT_API void firn_jit_trainer_free(firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+// Forward, backward and update; the loss without an update; the model's outputs. Without allocating or
+// locking. A loss that is not finite is FIRN_STATUS_NOT_FINITE, and changes nothing.
+FIRN_JIT_API firn_status firn_jit_trainer_step(firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+FIRN_JIT_API firn_status firn_jit_trainer_evaluate(firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+FIRN_JIT_API firn_status firn_jit_trainer_infer(firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+// The loss that the last step or evaluation found.
+FIRN_JIT_API double firn_jit_trainer_loss(const firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+// 0 until it is set.
+FIRN_JIT_API double firn_jit_trainer_learning_rate(const firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+FIRN_JIT_API void firn_jit_trainer_set_learning_rate(firn_jit_trainer* trainer, double rate) FIRN_NOEXCEPT;
+// Steps since the first values, those before a file was loaded among them.
+FIRN_JIT_API int64_t firn_jit_trainer_step_count(const firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+// Inputs are those of the model and, last, labels where the loss wants them; they stay as they are until they
+// are written. Parameters are the tensors that are trained, states what the optimizer keeps beside them:
+// their moments, and the number of steps. False if there is no such tensor.
+FIRN_JIT_API int32_t firn_jit_trainer_tensor(firn_jit_trainer* trainer, int32_t kind, size_t index,
+                                             firn_jit_tensor* tensor) FIRN_NOEXCEPT;
+// The functions of these names for trainers.
+FIRN_JIT_API firn_status firn_jit_trainer_set_dim(firn_jit_trainer* trainer, const char* name,
+                                                  int64_t value) FIRN_NOEXCEPT;
+// Sets dims that vary to what inputs have: dims[i] has as many extents as input i, or is null where it says
+// nothing. FIRN_JIT_OK, or FIRN_JIT_USAGE where they cannot be so; `messages`, if not null, gets the reason.
+FIRN_JIT_API int32_t firn_jit_trainer_fit(firn_jit_trainer* trainer, const int64_t* const* dims,
+                                          firn_jit_messages** messages) FIRN_NOEXCEPT;
+FIRN_JIT_API void firn_jit_trainer_lend(firn_jit_trainer* trainer,
+                                        const firn_executor* executor) FIRN_NOEXCEPT;
+// Parameters and states back to their first values.
+FIRN_JIT_API void firn_jit_trainer_reset(firn_jit_trainer* trainer) FIRN_NOEXCEPT;
+// Writes the parameters by their names, as .npz or .safetensors by the ending of `path`, and PATH.state,
+// which has the states too and is what loading reads: training goes on from there as if nothing had been
+// between. FIRN_JIT_OK, or the kind of what went wrong; `messages`, if not null, gets it, and files or
+// trainer are as they were.
+FIRN_JIT_API int32_t firn_jit_trainer_save(const firn_jit_trainer* trainer, const char* path,
+                                           firn_jit_messages** messages) FIRN_NOEXCEPT;
+FIRN_JIT_API int32_t firn_jit_trainer_load(firn_jit_trainer* trainer, const char* path,
+                                           firn_jit_messages** messages) FIRN_NOEXCEPT;
 
 #ifdef __cplusplus
 } // extern "C"

@@ -17,7 +17,7 @@ for cc in gcc gcc-12 clang clang-19 aarch64-linux-gnu-gcc; do
   seen="$seen $path"
   tried=$((tried + 1))
   for header in "$generated"/bare.h "$generated"/digits.h "$generated"/everything.h "$generated"/in_place.h \
-    "$generated"/prepared.h "$generated"/varying.h; do
+    "$generated"/prepared.h "$generated"/trained.h "$generated"/trained_prepared.h "$generated"/varying.h; do
     echo "#include \"$header\"" >"$scratch/alone.cpp"
     for extra in owned tfcompile; do echo "#include <firn/$extra.h>" >>"$scratch/alone.cpp"; done
     for standard in c++17 c++20; do

@@ -36,6 +36,10 @@ ModelDescription varying() {
   d.raw_weights = {{"w", "f32[3]", 0, 12, true}};
   d.cpus = {{"x86-64-v4", 31, 0}, {"x86-64-v2", 3, 64}};
   d.threads = 4;
+  ModelDescription step = d;
+  step.entry = "step";
+  step.owner_class = d.class_name;
+  d.entries = {step};
   return d;
 }
 
@@ -55,6 +59,10 @@ TEST_CASE("a description is read as it was written") {
   CHECK(read->dims[1].allows(32));
   CHECK(read->states[1].is_parameter);
   CHECK(read->parameter_bytes == 4096);
+  REQUIRE(read->entries.size() == 1);
+  CHECK(read->entries[0].entry == "step");
+  CHECK(read->entries[0].owner_class == "nlp::Encoder");
+  CHECK(read->entries[0].dims[0].symbol == read->dims[0].symbol);
   CHECK(read->inputs[0].byte_size() == d.inputs[0].byte_size());
 }
 

@@ -152,6 +152,59 @@ ModelDescription varying_sample() {
   return model;
 }
 
+ModelDescription trained_sample(bool prepared) {
+  ModelDescription model = bare_sample();
+  model.class_name = prepared ? "nlp::TrainedPrepared" : "nlp::Trained";
+  model.entries.clear();
+  if (prepared) model.raw_weight_bytes = 512;
+  model.weight_bytes = 256;
+  const auto add_dim = [](ModelDescription& to, const char* name, int64_t upper, int64_t multiple) {
+    to.dims.push_back({std::make_shared<Symbol>(Symbol{name, 2, upper}), name, "", multiple, {}});
+    return IntExpr::symbol(to.dims.back().symbol);
+  };
+  const auto state = [](TensorDescription tensor, bool is_parameter, std::optional<int64_t> initial) {
+    tensor.is_parameter = is_parameter;
+    tensor.initial_weights = initial;
+    return tensor;
+  };
+  const std::vector<TensorDescription> parameters = {
+      state(tensor("fc \"weight\\", DType::F32, {3, 2}, 64), true, 0),
+      state(tensor("save", DType::BF16, {5}, 0), true, 128),
+      state(tensor("Trainer", DType::F64, {}, 128), true, std::nullopt)};
+  const IntExpr rows = add_dim(model, "rows", 8, 2);
+  model.inputs = {tensor("x", DType::F32, {rows, 3}, 0)};
+  model.outputs = {tensor("y", DType::F32, {rows, 2}, 128)};
+  model.states = parameters;
+  model.parameter_bytes = 192;
+  model.arena_bytes = 192;
+  name_all(model);
+  for (const bool is_step : {false, true}) {
+    ModelDescription entry = model;
+    entry.entries.clear();
+    entry.dims.clear();
+    entry.entry = is_step ? "step" : "evaluate";
+    entry.class_name += is_step ? "Step" : "Evaluate";
+    entry.updates_parameters = is_step;
+    entry.arena_bytes = 1024;
+    entry.flops = is_step ? 300 : 100;
+    const IntExpr columns = is_step ? add_dim(entry, "columns", 9, 1) : 1,
+                  same = add_dim(entry, "rows", 8, 2);
+    entry.inputs = {tensor("x", DType::F32, {same, 3}, 128),
+                    tensor("labels", DType::I64, {same}, std::nullopt)};
+    entry.outputs = {tensor("loss", DType::F32, {}, 64)};
+    if (is_step) {
+      entry.inputs.push_back(tensor("step", DType::F32, {}, 320));
+      entry.outputs.push_back(tensor("gradient fc", DType::F32, {columns, 2}, 384));
+      entry.states.push_back(state(tensor("save.mean", DType::BF16, {5}, 0), false, std::nullopt));
+      entry.states.push_back(state(tensor("step_count", DType::I64, {}, 16), false, std::nullopt));
+      entry.tape_bytes = 96;
+    }
+    name_all(entry);
+    model.entries.push_back(std::move(entry));
+  }
+  return model;
+}
+
 ModelDescription demanding_sample() {
   ModelDescription model = bare_sample();
   model.class_name = "Demanding";

@@ -21,4 +21,8 @@ ModelDescription demanding_sample();
 // them.
 ModelDescription varying_sample();
 
+// A training step: parameters, an entry that updates them and one that does not, dims in another order,
+// hostile names. With `prepared` its weights have to be prepared.
+ModelDescription trained_sample(bool prepared);
+
 } // namespace firn::artifact

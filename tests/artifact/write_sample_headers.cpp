@@ -25,14 +25,16 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
   firn::OutputSet outputs;
-  const bool written = write_sample(outputs, folder + "/digits", firn::artifact::digits_sample()) &&
-                       write_sample(outputs, folder + "/everything", firn::artifact::everything_sample()) &&
-                       write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&
-                       write_sample(outputs, folder + "/prepared", firn::artifact::prepared_sample()) &&
-                       write_sample(outputs, folder + "/in_place", firn::artifact::in_place_sample()) &&
-                       write_sample(outputs, folder + "/varying", firn::artifact::varying_sample()) &&
-                       write_sample(outputs, folder + "/demanding", firn::artifact::demanding_sample()) &&
-                       outputs.commit();
+  const bool written =
+      write_sample(outputs, folder + "/digits", firn::artifact::digits_sample()) &&
+      write_sample(outputs, folder + "/everything", firn::artifact::everything_sample()) &&
+      write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&
+      write_sample(outputs, folder + "/prepared", firn::artifact::prepared_sample()) &&
+      write_sample(outputs, folder + "/in_place", firn::artifact::in_place_sample()) &&
+      write_sample(outputs, folder + "/varying", firn::artifact::varying_sample()) &&
+      write_sample(outputs, folder + "/trained", firn::artifact::trained_sample(false)) &&
+      write_sample(outputs, folder + "/trained_prepared", firn::artifact::trained_sample(true)) &&
+      write_sample(outputs, folder + "/demanding", firn::artifact::demanding_sample()) && outputs.commit();
   if (!written) std::fprintf(stderr, "cannot write sample headers to %s\n", folder.c_str());
   return written ? 0 : 1;
 }

@@ -6,9 +6,12 @@ Every option of every verb has a row; one that a verb gains without a row fails 
 import os
 import re
 
+from stroke_digits import write_digits
 from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, symbolic_model, temporary_folder
 
-VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "gradcheck", "reduce", "help", "version")
+VERBS = ("compile", "run", "inspect", "opt", "quantize", "train", "bench", "verify", "ops", "gradcheck", "reduce", "help", "version")
+DATA = temporary_folder()
+EXAMPLES = write_digits(os.path.join(DATA.name, "digits"), 3)
 ONE_OF_LEVELS = "none of 0, 1, 2, 3, s, z"
 NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
 
@@ -121,6 +124,23 @@ QUANTIZE = {
     "--weight-type": [("i2", "none of bf16, i8, i4"), *((bad, "at its own precision") for bad in ("bf16", "i8", "i4"))],
     "--initializers-are-inputs": [(None, "all initializers are constants")],
 }
+TRAIN = {
+    "--data": None, "--save": None,
+    "--resume": [("nowhere.npz", "nowhere.npz.state")],
+    "--epochs": [(bad, "whole number") for bad in ("0", "-1", "1.5", "x")],
+    "--batch": [(bad, "") for bad in ("0", "-1", "1.5", "x")] + [("2", "takes 1 examples at once")],
+    "--learning-rate": [(bad, "") for bad in NUMBERS + ("0",)],
+    "--validation": [(bad, "wants a fraction between 0 and 1") for bad in ("0", "1", "-1", "nan")] + [("nowhere", "neither a folder")],
+    "--seed": [(bad, "whole number") for bad in ("-1", "x", "1.5")],
+    "--in-order": None, "-q": None,
+    "--train": [("mse", "wants KEY=VALUE"), ("loss=zz", "no loss 'zz'"), ("optimizer=zz", "no optimizer 'zz'"),
+                ("clip_norm=x", "is no number")],
+    "--entry": [("g", "exclude each other")],
+    "--trainable": [("zz.*", "names no tensor that can be trained")],
+    "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")],
+    "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
+    "--jobs": [(bad, "") for bad in ("0", "-1", "1.5", "x")], "--cache": [("", "")],
+}
 IMPORTING = ("--dim", "--max", "--shape", "--state", "--length", "--const", "--custom-op", "--value", "--passes", "--initializers-are-inputs",
              "--straight-through")
 GRADCHECK = {**{option: COMPILING[option] for option in IMPORTING}, **TEXT,
@@ -137,6 +157,7 @@ TABLE = {
     "verify": ([DIGITS], {**COMPILING, **TEXT, **VERIFY}),
     "opt": (["graph.hlo"], OPT),
     "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
+    "train": ([MODEL, "--data", EXAMPLES, "--save", "w.npz"], {**COMPILING, **TEXT, **TRAIN}),
     "ops": ([], {"--json": None}),
     "gradcheck": ([MODEL], GRADCHECK),
     "reduce": ([MODEL, "--check", "false {}"], REDUCE),

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>

@@ -31,6 +31,7 @@ void add_opt_command(CLI::App& app, Action& action);
 void add_quantize_command(CLI::App& app, Action& action);
 void add_reduce_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
+void add_train_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 
 // The text that 'firn help custom-op' prints.

@@ -133,6 +133,7 @@ std::unique_ptr<CLI::App> make_command_line(Action& action) {
   add_inspect_command(*app, action);
   add_opt_command(*app, action);
   add_quantize_command(*app, action);
+  add_train_command(*app, action);
   add_bench_command(*app, action);
   add_verify_command(*app, action);
   add_ops_command(*app, action);

@@ -254,20 +254,24 @@ void CompileFlags::add_text_to(CLI::App& verb) {
                   "not called");
 }
 
-void CompileFlags::add_training_to(CLI::App& verb) {
+void CompileFlags::add_training_to(CLI::App& verb, bool has_defaults) {
+  has_training_defaults = has_defaults;
+  const std::string what =
+      has_defaults ? "how it is trained, which labels decide where this does not: for integers "
+                     "softmax_cross_entropy, for floats mse, by adam; "
+                   : "give the object functions @step and @evaluate, and keep trained tensors as states: ";
   CLI::Option* train = verb.add_option(
       "--train", training,
-      "give the object functions @step and @evaluate, and keep trained tensors as states: "
-      "loss=NAME,optimizer=NAME[,weight_decay=W][,clip_norm=N]...; losses: softmax_cross_entropy, "
-      "bce_with_logits, mse, l1, huber, or output:NAME, one that the model computes; optimizers: sgd, "
-      "momentum, "
-      "nesterov, adam, adamw, adagrad, rmsprop, and ONNX's; functions=FILE has others in text form");
-  verb.add_option(
-          "--trainable", trainable,
-          "with --train: the tensors to train, by name or pattern (fc.*), LAST=2 or BIASES; repeatable; "
-          "default: all floats with dims")
-      ->needs(train)
-      ->take_all();
+      what + "loss=NAME,optimizer=NAME[,weight_decay=W][,clip_norm=N]...; losses: softmax_cross_entropy, "
+             "bce_with_logits, mse, l1, huber, or output:NAME, one that the model computes; optimizers: "
+             "sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, and ONNX's; functions=FILE has others "
+             "in text form");
+  CLI::Option* chosen =
+      verb.add_option("--trainable", trainable,
+                      "with --train: the tensors to train, by name or pattern (fc.*), LAST=2 or BIASES; "
+                      "repeatable; default: all floats with dims")
+          ->take_all();
+  if (!has_defaults) chosen->needs(train);
 }
 
 static Result read_memory_budget(CompileFlags& flags) {
@@ -282,9 +286,12 @@ static Result read_memory_budget(CompileFlags& flags) {
 
 // --train with what belongs to it.
 static Result read_training(CompileFlags& flags) {
-  if (flags.training.empty()) return {};
+  if (flags.training.empty() && !flags.has_training_defaults) return {};
   training::TrainingOptions& training = flags.options.training.emplace();
-  if (Result parsed = driver::parse_training(flags.training, training); !parsed) return parsed;
+  if (!flags.training.empty())
+    if (Result parsed = driver::parse_training(flags.training, training); !parsed) return parsed;
+  if (!flags.has_training_defaults)
+    if (Result complete = driver::check_is_complete(training); !complete) return complete;
   training.trainable.patterns = flags.trainable;
   flags.options.flags.push_back("--train=" + flags.training);
   for (const std::string& pattern : flags.trainable) flags.options.flags.push_back("--trainable=" + pattern);

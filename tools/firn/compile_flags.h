@@ -19,7 +19,7 @@ struct CompileFlags {
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader, training,
       memory_budget;
   std::vector<std::string> visible_to;
-  bool no_winograd = false;
+  bool no_winograd = false, has_training_defaults = false;
   // --dim, --hot for specializations, --max for bounds, --shape, --length, --const, --name, --state,
   // --custom-op, --value, --trainable: each may be repeated.
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
@@ -29,8 +29,8 @@ struct CompileFlags {
   void add_to(CLI::App& verb);
   // Adds the part of these that says what the model is and which passes it takes, for verbs without code.
   void add_model_to(CLI::App& verb);
-  // Adds --train and --trainable.
-  void add_training_to(CLI::App& verb);
+  // Adds --train and --trainable. With defaults, loss and optimizer may be left out, which the verb chooses.
+  void add_training_to(CLI::App& verb, bool has_defaults = false);
   // Adds what goes with graphs in text form.
   void add_text_to(CLI::App& verb);
   // Adds --visible-to, of what loads code.

@@ -1,14 +1,11 @@
 // The C interface of include/firn/jit.h. Nothing that is thrown within leaves it.
 #include "include/firn/jit.h"
 
-#include "compiler/driver/instance.h"
 #include "include/firn/thread_pool.h"
-#include "tools/jit/compiler.h"
+#include "tools/jit/handles.h"
 
 #include <algorithm>
-#include <functional>
 #include <new>
-#include <numeric>
 
 using namespace firn;
 
@@ -16,22 +13,8 @@ struct firn_jit_stop {
   std::atomic<bool> is_requested{false};
 };
 
-struct firn_jit_messages {
-  struct Message {
-    int32_t kind;
-    std::string text;
-  };
-  std::vector<Message> all;
-};
-
 struct firn_jit_compiler {
   library::Compiler compiler;
-};
-
-struct firn_jit_model {
-  explicit firn_jit_model(std::shared_ptr<const library::Model> of) : model(std::move(of)) {}
-  std::shared_ptr<const library::Model> model;
-  std::atomic<size_t> count{1};
 };
 
 struct firn_jit_instance {
@@ -46,15 +29,6 @@ struct firn_jit_instance {
 };
 
 namespace {
-
-// Runs a body whose memory may run out; `failed` then.
-template <class Value, class Body> Value shielded(Value failed, Body body) noexcept {
-  try {
-    return body();
-  } catch (...) {
-    return failed;
-  }
-}
 
 library::Request request_of(const firn_jit_request& given) {
   library::Request request;
@@ -270,14 +244,7 @@ int32_t firn_jit_instance_tensor(firn_jit_instance* instance, int32_t kind, size
     const driver::Instance::Slot& slot = (*slots)[index];
     std::vector<int64_t>& dims = instance->shown[kind][index];
     dims = instance->instance->dims_of(*slot.tensor);
-    const size_t elements = static_cast<size_t>(
-        std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>()));
-    *tensor = {slot.tensor->name.c_str(),
-               driver::onnx_number(slot.tensor->dtype),
-               static_cast<int32_t>(dims.size()),
-               dims.data(),
-               slot.memory,
-               byte_size(slot.tensor->dtype, elements)};
+    *tensor = tensor_of(slot, dims);
     return 1;
   });
 }

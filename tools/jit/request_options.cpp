@@ -15,6 +15,7 @@ Result parse(const std::vector<std::string>& words, tool::CompileFlags& flags) {
   flags.add_to(verb);
   flags.add_visibility_to(verb);
   flags.add_text_to(verb);
+  flags.add_training_to(verb);
   verb.add_option("--name", flags.names)->take_all();
   verb.add_option("--external", flags.options.external)->take_all();
   std::vector<std::string> arguments;

@@ -106,6 +106,89 @@ private:
   std::atomic<bool> is_used_{false};
 };
 
+// A trainer. Methods that change it or run it throw if two threads are in them at the same time.
+class Trainer {
+public:
+  explicit Trainer(const Model& model) {
+    firn_jit_messages* messages = nullptr;
+    firn_jit_trainer_create(model.handle, &handle_, &messages);
+    const std::string reason = text_of(messages);
+    if (!handle_) throw std::runtime_error(reason);
+  }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+  ~Trainer() { firn_jit_trainer_free(handle_); }
+
+  firn_status run(firn_status (*function)(firn_jit_trainer*) noexcept) {
+    User user(*this);
+    nb::gil_scoped_release released;
+    return function(handle_);
+  }
+  double loss() const { return firn_jit_trainer_loss(handle_); }
+  double learning_rate() const { return firn_jit_trainer_learning_rate(handle_); }
+  void set_learning_rate(double rate) { firn_jit_trainer_set_learning_rate(handle_, rate); }
+  int64_t step_count() const { return firn_jit_trainer_step_count(handle_); }
+  firn_jit_tensor tensor(int32_t kind, size_t index) {
+    User user(*this);
+    firn_jit_tensor tensor = {};
+    if (!firn_jit_trainer_tensor(handle_, kind, index, &tensor)) throw nb::index_error();
+    return tensor;
+  }
+  std::vector<Tensor> tensors(int32_t kind) {
+    User user(*this);
+    std::vector<Tensor> all;
+    firn_jit_tensor tensor;
+    for (size_t i = 0; firn_jit_trainer_tensor(handle_, kind, i, &tensor); ++i)
+      all.emplace_back(tensor.name, tensor.dtype,
+                       std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank), tensor.bytes);
+    return all;
+  }
+  // Inputs without dims say nothing. The text is why they do not fit, and empty if they do.
+  std::string fit(const std::vector<std::vector<int64_t>>& dims, const std::vector<bool>& given) {
+    User user(*this);
+    std::vector<const int64_t*> pointers;
+    static constexpr int64_t none = 0; // a scalar has no extents to point to
+    for (size_t i = 0; i < dims.size(); ++i)
+      pointers.push_back(!given[i] ? nullptr : dims[i].empty() ? &none : dims[i].data());
+    firn_jit_messages* messages = nullptr;
+    firn_jit_trainer_fit(handle_, pointers.data(), &messages);
+    return text_of(messages);
+  }
+  void reset() {
+    User user(*this);
+    firn_jit_trainer_reset(handle_);
+  }
+  std::pair<int32_t, std::string> save(const std::string& path) {
+    User user(*this);
+    firn_jit_messages* messages = nullptr;
+    const int32_t kind = firn_jit_trainer_save(handle_, path.c_str(), &messages);
+    return {kind, text_of(messages)};
+  }
+  std::pair<int32_t, std::string> load(const std::string& path) {
+    User user(*this);
+    firn_jit_messages* messages = nullptr;
+    const int32_t kind = firn_jit_trainer_load(handle_, path.c_str(), &messages);
+    return {kind, text_of(messages)};
+  }
+
+private:
+  struct User {
+    explicit User(Trainer& trainer) : trainer(trainer) {
+      if (trainer.is_used_.exchange(true))
+        throw std::runtime_error("the trainer is used by another thread; each thread wants its own");
+    }
+    ~User() { trainer.is_used_ = false; }
+    Trainer& trainer;
+  };
+  static std::string text_of(firn_jit_messages* messages) {
+    std::string text = firn_jit_messages_count(messages) > 0 ? firn_jit_message_text(messages, 0) : "";
+    firn_jit_messages_free(messages);
+    return text;
+  }
+  firn_jit_trainer* handle_ = nullptr;
+  std::atomic<bool> is_used_{false};
+};
+
 // The kind of the first error, the model if there is none, and all messages with their kinds.
 nb::tuple compile(const Compiler& compiler, std::string name, nb::object data,
                   std::vector<std::string> options, std::vector<std::pair<std::string, uintptr_t>> symbols,
@@ -149,9 +232,9 @@ nb::list varying_dims(const Model& model) {
   return all;
 }
 
-// The bytes of a tensor, which keep their instance alive; none where no memory is bound.
-nb::object bytes_of(nb::handle_t<Instance> self, int32_t kind, size_t index) {
-  const firn_jit_tensor tensor = nb::cast<Instance&>(self).tensor(kind, index);
+// The bytes of a tensor, which keep their instance or trainer alive; none where no memory is bound.
+template <class Owner> nb::object bytes_of(nb::handle_t<Owner> self, int32_t kind, size_t index) {
+  const firn_jit_tensor tensor = nb::cast<Owner&>(self).tensor(kind, index);
   if (!tensor.data) return nb::none();
   return nb::cast(Array(tensor.data, 1, &tensor.bytes, self, nullptr, nb::dtype<uint8_t>()));
 }
@@ -204,6 +287,7 @@ NB_MODULE(_firn, m) {
   m.attr("INPUT") = static_cast<int>(FIRN_JIT_INPUT);
   m.attr("OUTPUT") = static_cast<int>(FIRN_JIT_OUTPUT);
   m.attr("STATE") = static_cast<int>(FIRN_JIT_STATE);
+  m.attr("PARAMETER") = static_cast<int>(FIRN_JIT_PARAMETER);
   m.def("version", &firn_jit_version);
   m.def("status_message", &firn_jit_status_message);
   m.def("address_of", &address_of, "array"_a);
@@ -234,6 +318,26 @@ NB_MODULE(_firn, m) {
           "shape",
           [](Instance& self, int32_t kind, size_t index) { return dims_of(self.tensor(kind, index)); },
           "kind"_a, "index"_a)
-      .def("bytes", &bytes_of, "kind"_a, "index"_a,
+      .def("bytes", &bytes_of<Instance>, "kind"_a, "index"_a,
            nb::sig("def bytes(self, kind: int, index: int) -> numpy.typing.NDArray[numpy.uint8] | None"));
+  nb::class_<Trainer>(m, "Trainer")
+      .def(nb::init<const Model&>(), "model"_a)
+      .def("step", [](Trainer& self) { return self.run(&firn_jit_trainer_step); })
+      .def("evaluate", [](Trainer& self) { return self.run(&firn_jit_trainer_evaluate); })
+      .def("infer", [](Trainer& self) { return self.run(&firn_jit_trainer_infer); })
+      .def("loss", &Trainer::loss)
+      .def("learning_rate", &Trainer::learning_rate)
+      .def("set_learning_rate", &Trainer::set_learning_rate, "rate"_a)
+      .def("step_count", &Trainer::step_count)
+      .def("tensors", &Trainer::tensors, "kind"_a)
+      .def("fit", &Trainer::fit, "dims"_a, "given"_a)
+      .def("reset", &Trainer::reset)
+      .def("save", &Trainer::save, "path"_a)
+      .def("load", &Trainer::load, "path"_a)
+      .def(
+          "shape",
+          [](Trainer& self, int32_t kind, size_t index) { return dims_of(self.tensor(kind, index)); },
+          "kind"_a, "index"_a)
+      .def("bytes", &bytes_of<Trainer>, "kind"_a, "index"_a,
+           nb::sig("def bytes(self, kind: int, index: int) -> numpy.typing.NDArray[numpy.uint8]"));
 }

@@ -1,5 +1,6 @@
 // Statements of a function that returns whether all went well; there is a compiler, and the path of a model
 // whose batch varies.
+#include <cstdio>
 #include <firn/jit.h>
 
 namespace {

@@ -19,6 +19,7 @@ from ._compile import compile, from_torch
 from ._errors import Diagnostic, Error, InternalError, ModelError, UnsupportedError, UsageError
 from ._instance import Instance
 from ._model import Dim, Model
+from ._trainer import Step, Trainer
 
 if _TYPE_CHECKING:
     from ._tool import (Benchmark, Inspection, Operator, Quantized, Saved, Verification, bench, explain, inspect, ops, quantize,
@@ -27,7 +28,7 @@ if _TYPE_CHECKING:
 __version__: str = _firn.version()
 
 __all__ = ["Benchmark", "Diagnostic", "Dim", "ElementType", "Error", "Inspection", "Instance", "InternalError", "Model",
-           "ModelError", "Operator", "Quantized", "Saved", "Tensor", "UnsupportedError", "UsageError", "Verification", "bench",
+           "ModelError", "Operator", "Quantized", "Saved", "Step", "Tensor", "Trainer", "UnsupportedError", "UsageError", "Verification", "bench",
            "cmake_dir", "compile", "explain", "from_torch", "include_dir", "inspect", "ops", "quantize", "verify"]
 
 # These come from a module that imports what starts processes, which most programs do not need.

@@ -29,6 +29,8 @@ class Request(NamedTuple):
     source: Source
     words: tuple[str, ...]  # options of the tool
     custom: Any  # functions that the code calls; they have to live as long
+    symbols: tuple[tuple[str, int], ...] = ()  # their names and addresses
+    cache: str = ""
 
 
 def source_of(model: ModelSource, name: str | None = None) -> Source:
@@ -162,17 +164,27 @@ def compile(model: ModelSource, *, cpu: str | None = "native", dims: Mapping[str
     source = source_of(model, name)
     custom_words, symbols = _custom_ops(custom)
     words = words_of(cpu, dims, threads, states, shapes, options) + custom_words
-    bar = _Bar(source.name) if progress is True else None
+    return _compile(Request(source, tuple(words), custom, tuple(symbols), os.fspath(cache) if cache else ""), progress)
+
+
+def compile_again(request: Request, more: Sequence[str]) -> Model:
+    """The model of a request with more options."""
+    return _compile(request._replace(words=(*request.words, *more)), None)
+
+
+def _compile(request: Request, progress: Progress) -> Model:
+    name, data = request.source
+    bar = _Bar(name) if progress is True else None
     told = bar or (progress if callable(progress) else None)
     try:
-        code, handle, messages = _compiler(os.fspath(cache) if cache else "").compile(source.name, source.data, words, symbols, told)
+        code, handle, messages = _compiler(request.cache).compile(name, data, list(request.words), list(request.symbols), told)
     finally:
         if bar:
             bar.close()
     diagnostics = [Diagnostic(KINDS[kind], message) for kind, message in messages]
     if handle is None:
         raise error_of(KINDS[code], diagnostics)
-    return Model(handle, Request(source, tuple(words), custom), diagnostics)
+    return Model(handle, request, diagnostics)
 
 
 def from_torch(module: Any, args: tuple[Any, ...], *, dynamic_shapes: Any = None, export: Mapping[str, Any] | None = None,

@@ -16,6 +16,7 @@ from ._instance import Instance
 if TYPE_CHECKING:
     from ._compile import Request
     from ._tool import Saved
+    from ._trainer import Trainer
 
 
 class Dim(NamedTuple):
@@ -110,6 +111,22 @@ class Model:
         `threads`: how many work at a run; as many as the model was compiled for unless it is given.
         """
         return Instance(self, threads)
+
+    def trainer(self, loss: str, optimizer: str = "adam", trainable: Sequence[str] | str | None = None,
+                learning_rate: float | None = None, **options: Any) -> Trainer:
+        """Compiles the model once more, with a training step, and makes what runs it.
+
+        loss           "softmax_cross_entropy", "bce_with_logits", "mse", "l1", "huber", or "output:NAME", one that the
+                       model computes
+        optimizer      "adam", "adamw", "sgd", "momentum", "nesterov", "adagrad", "rmsprop"
+        trainable      names of tensors, or patterns such as "fc.*"; all floats with dims unless it is given
+        learning_rate  of the first steps; it may be set anew at any time
+        options        the other words of `firn compile --train`: weight_decay=0.01, clip_norm=1.0, class_weights=[1, 2]
+        """
+        from ._compile import compile_again
+        from ._trainer import Trainer, training_words
+
+        return Trainer(compile_again(self._request, training_words(loss, optimizer, trainable, options)), learning_rate)
 
     def save(self, folder: str | os.PathLike[str], cls: str | None = None, *, options: Sequence[str] = ()) -> Saved:
         """Writes object, header and manifest as the tool does, with the options that this model was compiled with."""
