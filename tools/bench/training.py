@@ -106,7 +106,7 @@ def jax_step(networks, net, batch, optimizer):
         zeros = jax.tree.map(rival.np.zeros_like, trained)
         state += [zeros, jax.tree.map(rival.np.copy, zeros), rival.np.float32(0)]
     donated = tuple(range(min(3, len(state))))
-    step = jax.jit(adam if optimizer == "adam" else sgd, donate_argnums=donated).lower(*state, frozen, *data).compile()
+    step = jax.jit(adam if optimizer == "adam" else sgd, donate_argnums=donated)
 
     def call():
         results = step(*state, frozen, *data)
