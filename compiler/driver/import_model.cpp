@@ -195,8 +195,8 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
   if (!step) return diagnostics.add(step.error()), nullptr;
   imported->initial_states = std::move(step->initial_states);
   if (!options.entry.empty() && !imported->module->find(options.entry))
-    return diagnostics.add(usage_error("--train makes @main, @evaluate and @step, and no function @" +
-                                       options.entry)),
+    return diagnostics.add(
+               usage_error("--train makes @main, @evaluate and @step, and no function @" + options.entry)),
            nullptr;
   imported->module->entry = options.entry;
   return imported;

@@ -245,10 +245,11 @@ void CompileFlags::add_generation_to(CLI::App& verb, bool jobs) {
 void CompileFlags::add_text_to(CLI::App& verb) {
   verb.add_option("--weights-in", options.weights_in,
                   "side file with the large constants of a graph in text form");
-  verb.add_option("--entry", options.entry,
-                  "the function of a graph in text form that is the model, such as a declared gradient, or with "
-                  "--train one of the functions that it makes; default: @main, and for compile all that are "
-                  "not called");
+  verb.add_option(
+      "--entry", options.entry,
+      "the function of a graph in text form that is the model, such as a declared gradient, or with "
+      "--train one of the functions that it makes; default: @main, and for compile all that are "
+      "not called");
 }
 
 void CompileFlags::add_training_to(CLI::App& verb) {
