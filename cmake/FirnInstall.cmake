@@ -66,6 +66,7 @@ install(FILES
   cmake/FirnModel.cmake
   cmake/FirnRuntime.cmake
   cmake/FirnTarget.cmake
+  cmake/FirnTrain.cmake
   ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   ${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
   DESTINATION ${package_dir})

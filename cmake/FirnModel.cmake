@@ -4,7 +4,8 @@
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [CUSTOM_OP domain:name=symbol[:bytes] ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b|other ...] [HOT name=value[,name=value] ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [PRECISION f32|bf16] [WEIGHT_TYPE bf16|i8|i4] [WEIGHTS embed|init] [THREADS <n>]
-#     [QUANTIZE DATA <folder> [BUDGET <relative error>] [LINK <file> ...]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
+#     [QUANTIZE DATA <folder> [BUDGET <relative error>] [LINK <file> ...]]
+#     [TRAIN LOSS <name> [key=value ...] OPTIMIZER <name> [key=value ...] [TRAINABLE <pattern> ...] ...] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
 # The library's header is "<target>.h". The compiler is the executable FIRN_EXECUTABLE if that is set, else the target
@@ -14,6 +15,7 @@ cmake_policy(PUSH)
 cmake_policy(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/FirnTarget.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/FirnTrain.cmake")
 
 # Ends the configuration with a message that starts with the call's name.
 function(_firn_refuse call text)
@@ -221,7 +223,7 @@ endfunction()
 function(firn_add_library target)
   set(call "firn_add_library(${target})")
   set(single MODEL CLASS TARGET CPU OPT MATH PRECISION WEIGHT_TYPE WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
-  set(multiple NAMES CUSTOM_OP DIMS HOT CONST MULTIVERSION STATE EXTERNAL QUANTIZE OPTIONS)
+  set(multiple NAMES CUSTOM_OP DIMS HOT CONST MULTIVERSION STATE EXTERNAL QUANTIZE TRAIN OPTIONS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "${single}" "${multiple}")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     _firn_refuse("${call}" "cannot read: ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
@@ -303,6 +305,14 @@ function(firn_add_library target)
     endif()
     list(APPEND options --const "${constant}")
   endforeach()
+  if(DEFINED arg_TRAIN)
+    if(DEFINED arg_QUANTIZE)
+      _firn_refuse("${call}" "QUANTIZE and TRAIN exclude each other: integers are not trained")
+    endif()
+    _firn_train_options("${call}" "${arg_TRAIN}" train_options train_files)
+    list(APPEND options ${train_options})
+    list(APPEND constant_files ${train_files})
+  endif()
   list(APPEND options ${arg_OPTIONS})
 
   get_filename_component(model "${arg_MODEL}" ABSOLUTE)

@@ -22,8 +22,8 @@ endfunction()
 # an installation FirnConfig.cmake does, so that the toolchain of the program that uses the runtime builds it.
 function(firn_add_runtime source_dir include_dir)
   add_library(firn_runtime STATIC EXCLUDE_FROM_ALL "${source_dir}/cpu_features.cpp" "${source_dir}/refusal.cpp"
-    "${source_dir}/status.cpp" "${source_dir}/text.cpp" "${source_dir}/text_case.cpp" "${source_dir}/text_numbers.cpp"
-    "${source_dir}/text_split.cpp" "${source_dir}/thread_pool.cpp")
+    "${source_dir}/saved_tensors.cpp" "${source_dir}/status.cpp" "${source_dir}/text.cpp" "${source_dir}/text_case.cpp"
+    "${source_dir}/text_numbers.cpp" "${source_dir}/text_split.cpp" "${source_dir}/thread_pool.cpp")
   target_include_directories(firn_runtime PUBLIC "${include_dir}")
   target_compile_features(firn_runtime PUBLIC cxx_std_17)
   set_target_properties(firn_runtime PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)

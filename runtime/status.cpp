@@ -62,6 +62,9 @@ extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT
   case FIRN_STATUS_NO_WEIGHTS: return "the model embeds no weights and none were bound";
   case FIRN_STATUS_WEIGHTS_UNFIT:
     return "the raw weights differ from the object's own in tensors that its code depends on";
+  case FIRN_STATUS_NOT_FINITE: return "the loss is infinite or no number: the step changed nothing";
+  case FIRN_STATUS_TENSORS_UNFIT:
+    return "saved tensors are not those of the model, or the memory for them has another size";
   case FIRN_STATUS_NO_TILES: return "the operating system grants the process no AMX registers";
   default: return "unknown status";
   }

@@ -159,7 +159,7 @@ template <class Archive> void field(Archive& archive, DimDescription& dim) {
 }
 template <class Archive> void field(Archive& archive, TensorDescription& tensor) {
   all(archive, tensor.name, tensor.identifier, tensor.dtype, tensor.dims, tensor.counted_dims,
-      tensor.arena_offset, tensor.initial_weights);
+      tensor.arena_offset, tensor.is_parameter, tensor.initial_weights);
 }
 template <class Archive> void field(Archive& archive, CpuDescription& cpu) {
   all(archive, cpu.name, cpu.required_features, cpu.own_weight_bytes);
@@ -180,10 +180,10 @@ template <class Archive, class Value> void field(Archive& archive, std::vector<V
 }
 template <class Archive> void field(Archive& archive, ModelDescription& d) {
   all(archive, d.model_name, d.class_name, d.content_hash, d.inputs, d.outputs, d.states, d.dims, d.indices,
-      d.arena_bytes, d.arena_alignment, d.arena_lower_bound, d.tape_bytes, d.weight_bytes, d.raw_weight_bytes,
-      d.raw_in_place, d.prepared_bytes, d.raw_weights, d.weights_hash, d.code_bytes, d.object_bytes,
-      d.stack_bytes, d.parameters, d.flops, d.node_count, d.threads, d.firn_version, d.triple, d.cpu,
-      d.architecture, d.required_features, d.cpus, d.flags);
+      d.arena_bytes, d.arena_alignment, d.arena_lower_bound, d.parameter_bytes, d.tape_bytes, d.weight_bytes,
+      d.raw_weight_bytes, d.raw_in_place, d.prepared_bytes, d.raw_weights, d.weights_hash, d.code_bytes,
+      d.object_bytes, d.stack_bytes, d.parameters, d.flops, d.node_count, d.threads, d.firn_version, d.triple,
+      d.cpu, d.architecture, d.required_features, d.cpus, d.flags);
 }
 
 } // namespace

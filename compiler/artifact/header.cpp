@@ -5,11 +5,13 @@
 #include "compiler/artifact/header_accessors.h"
 #include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/header_dims.h"
+#include "compiler/artifact/header_training.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/header_weights.h"
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 #include "include/firn/abi.h"
 
@@ -38,6 +40,7 @@ FIRN_HIDDEN const unsigned char* {{WEIGHTS}}(void);
 }
 
 #include "firn/model.h"
+{{SAVED_INCLUDE}}
 
 #include <cstddef>
 #include <cstdint>
@@ -63,12 +66,14 @@ constexpr std::string_view class_template =
 //
 {{INDICES}}
 // Instances are independent of each other: one per thread is always safe. Arena and weights outlive them.
-class {{CLASS}} final {
+class {{CLASS_HEAD}} final {
 public:
+  {{TRAINER_DECLARATION}}
   FIRN_HIDDEN static constexpr std::size_t arena_bytes = {{ARENA_BYTES}}, arena_alignment = {{ARENA_ALIGNMENT}};
   FIRN_HIDDEN static constexpr std::size_t weight_bytes = {{WEIGHT_BYTES}}, stack_bytes = {{STACK_BYTES}};
   {{RAW_WEIGHT_BYTES}}
   {{TAPE_BYTES}}
+  {{TRAINING_FACTS}}
   FIRN_HIDDEN static constexpr std::size_t input_count = {{INPUT_COUNT}}, output_count = {{OUTPUT_COUNT}};
   {{DIM_COUNT_FACT}}
   FIRN_HIDDEN static constexpr std::uint64_t flops = {{FLOPS}};
@@ -80,13 +85,16 @@ public:
   {{WEIGHTS_CLASS}}
   {{EMBEDDED}}
 
+  {{PARAMETERS_CLASS}}
+
   // If the memory, the weights or this CPU do not fit, status() says so, run() returns it, and views are of null.
   {{CPU_NOTE}}
-  FIRN_HIDDEN explicit {{CLASS}}(Arena& arena_memory, const Weights& packed{{DEFAULT_WEIGHTS}}{{CPU_PARAMETER}}) noexcept
-      : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed{{CPU_ARGUMENT}}) {}
-  FIRN_HIDDEN explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}{{CPU_PARAMETER}}) noexcept {
+  FIRN_HIDDEN explicit {{CLASS}}(Arena& arena_memory, {{PARAMETERS_PARAMETER}}const Weights& packed{{DEFAULT_WEIGHTS}}{{CPU_PARAMETER}}) noexcept
+      : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), {{PARAMETERS_ARGUMENT}}packed{{CPU_ARGUMENT}}) {}
+  FIRN_HIDDEN explicit {{CLASS}}(firn::ByteSpan memory, {{PARAMETERS_PARAMETER}}const Weights& packed{{DEFAULT_WEIGHTS}}{{CPU_PARAMETER}}) noexcept {
     instance_.construct(memory, arena_bytes, arena_alignment, packed.data(), packed.check(weight_bytes),
                         {{CHECK_CPU}});
+    {{SET_PARAMETERS}}
     for (std::size_t i = 0; i < input_count; ++i)
       instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
     for (std::size_t i = 0; i < output_count; ++i)
@@ -100,13 +108,9 @@ public:
 
   {{ACCESSORS}}
 
-  // Computes the outputs: no allocation, lock, exception or system call.
-  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr{{VARIANT_ARGUMENT}}); }
-  {{RUN_WITH_EXECUTOR}}
-  FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
-    return instance_.run(&{{RUN}}, executor.c_executor(){{VARIANT_ARGUMENT}});
-  }
+  {{RUN_FUNCTIONS}}
   {{RESET}}
+  {{STATE_FUNCTIONS}}
   // Whether the model can run, and if not, why.
   FIRN_HIDDEN firn::Status status() const noexcept { return firn::Status(instance_.status); }
 
@@ -133,13 +137,25 @@ private:
     {{INPUT_TABLE}}
     {{OUTPUT_TABLE}}
     {{STATE_TABLE}}
+    {{SAVED_TABLE}}
     {{CPU_TABLE}}
     {{MODEL_TABLE}}
   };
 
-  firn::detail::Instance<input_count, output_count{{DIM_COUNT_ARGUMENT}}> instance_;
+  {{PRIVATE_FUNCTIONS}}
+
+  firn::detail::Instance<input_count, output_count{{INSTANCE_ARGUMENTS}}> instance_;
   {{VARIANT_MEMBER}}
+  {{SCALAR_MEMBERS}}
 };)";
+
+constexpr std::string_view run_template =
+    R"(// Computes the outputs: no allocation, lock, exception or system call.
+FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr{{VARIANT_ARGUMENT}}); }
+{{RUN_WITH_EXECUTOR}}
+FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
+  return instance_.run(&{{RUN}}, executor.c_executor(){{VARIANT_ARGUMENT}});
+})";
 
 constexpr std::string_view arena_template = R"(// The memory of one instance.
 struct alignas(arena_alignment) Arena {
@@ -213,7 +229,8 @@ std::string usage_lines(const ModelDescription& model) {
                                                 : "model.bind_" + input.identifier + "(...);";
     text += "//   ... " + line + "\n";
   }
-  text += "//   if (firn::Status status = model.run(); !status) ... status.message();";
+  const std::string run = model.functions.empty() ? "run" : model.functions.back().name;
+  text += "//   if (firn::Status status = model." + run + "(); !status) ... status.message();";
   for (const TensorDescription& output : model.outputs)
     text += "\n//   ... read model." + output.identifier + "();";
   return text;
@@ -264,7 +281,7 @@ void add_class_slots(Slots& slots, const ModelDescription& model) {
                      : model.indices == Indices::Checked ? kChecksIndices
                                                          : "";
   slots["RESET"] = reset_function(model);
-  slots["RESET_CALL"] = model.states.empty() ? "" : "reset();";
+  slots["RESET_CALL"] = arena_states(model).empty() ? "" : "reset();";
   slots["CLEAR_TENSORS"] = clear_tensors(model);
 }
 
@@ -281,24 +298,25 @@ void add_size_slots(Slots& slots, const ModelDescription& model) {
   slots["FLOPS"] = std::to_string(model.flops);
   slots["INPUT_COUNT"] = std::to_string(model.inputs.size());
   slots["OUTPUT_COUNT"] = std::to_string(model.outputs.size());
-  slots["STATE_COUNT"] = std::to_string(model.states.size());
+  slots["STATE_COUNT"] = std::to_string(arena_states(model).size());
   slots["ARCHITECTURE"] = architecture_name(model.architecture);
   slots["FEATURES"] = hex_text(model.required_features);
 }
 
 void add_table_slots(Slots& slots, const ModelDescription& model) {
+  const std::vector<TensorDescription> states = arena_states(model);
   slots["INPUT_OFFSETS"] = offsets(model.inputs);
   slots["OUTPUT_OFFSETS"] = offsets(model.outputs);
-  std::string tables = dim_tables(model.inputs, "input") + dim_tables(model.outputs, "output") +
-                       dim_tables(model.states, "state");
+  std::string tables =
+      dim_tables(model.inputs, "input") + dim_tables(model.outputs, "output") + dim_tables(states, "state");
   if (!tables.empty()) tables.pop_back();
   slots["DIM_TABLES"] = tables;
   slots["INPUT_TABLE"] = info_table(model.inputs, "input");
   slots["OUTPUT_TABLE"] = info_table(model.outputs, "output");
-  slots["STATE_TABLE"] = info_table(model.states, "state");
+  slots["STATE_TABLE"] = info_table(states, "state");
   slots["INPUT_TABLE_NAME"] = model.inputs.empty() ? "nullptr" : "inputs";
   slots["OUTPUT_TABLE_NAME"] = model.outputs.empty() ? "nullptr" : "outputs";
-  slots["STATE_TABLE_NAME"] = model.states.empty() ? "nullptr" : "states";
+  slots["STATE_TABLE_NAME"] = states.empty() ? "nullptr" : "states";
   slots["INPUT_TYPES"] = type_list(model.inputs, false);
   slots["OUTPUT_TYPES"] = type_list(model.outputs, true);
 }
@@ -311,7 +329,7 @@ std::string signature(const ModelDescription& model) {
 // Instances of further entry functions may share memory with those of the model: states of one name are the
 // same there.
 std::string arena_class(const ModelDescription& model, const Slots& slots) {
-  if (model.owner_class.empty()) return expand_template(arena_template, slots);
+  if (model.owner_class.empty() || !model.functions.empty()) return expand_template(arena_template, slots);
   return "// The memory of one instance, or of instances of several entry functions in turns: states of one "
          "name\n"
          "// are the same. What else lies there does not survive the run of another function.\nusing Arena "
@@ -322,8 +340,10 @@ std::string arena_class(const ModelDescription& model, const Slots& slots) {
 std::string class_text(const ModelDescription& model) {
   const SymbolNames symbols = symbol_names(model);
   Slots slots;
-  slots["SUBJECT"] = model.entry.empty() ? comment_text(base_name(model.source_file))
-                                         : "Entry function @" + comment_text(model.entry);
+  slots["SUBJECT"] = !model.functions.empty()
+                         ? "The training step of " + comment_text(base_name(model.source_file))
+                     : model.entry.empty() ? comment_text(base_name(model.source_file))
+                                           : "Entry function @" + comment_text(model.entry);
   slots["SHA256"] = model.source_sha256;
   slots["SIGNATURE"] = signature(model);
   slots["RUN"] = symbols.run;
@@ -341,7 +361,9 @@ std::string class_text(const ModelDescription& model) {
   add_table_slots(slots, model);
   add_dim_slots(slots, model);
   add_cpu_slots(slots, model);
+  slots["RUN_FUNCTIONS"] = expand_template(run_template, slots);
   add_weight_slots(slots, model);
+  add_training_slots(slots, model);
   slots["ARENA_CLASS"] = arena_class(model, slots);
   return expand_template(class_template, slots);
 }
@@ -366,11 +388,16 @@ std::string write_header(const ModelDescription& model) {
   slots["WEIGHTS"] = symbols.weights;
   slots["C_PART"] = write_c_part(model);
   slots["CLASSES"] = class_text(model);
+  slots["SAVED_INCLUDE"] = model.parameter_bytes > 0 ? "#include \"firn/saved_tensors.h\"" : "";
+  auto add_class = [&](const ModelDescription& further) {
+    slots["C_PART"] += "\n" + write_c_part(further);
+    slots["CLASSES"] += "\n\n" + class_text(further);
+  };
   for (const ModelDescription& entry : model.entries) {
     slots["RUN_PROTOTYPES"] += "\n" + run_prototype(entry);
-    slots["C_PART"] += "\n" + write_c_part(entry);
-    slots["CLASSES"] += "\n\n" + class_text(entry);
+    if (!has_trainer(model)) add_class(entry);
   }
+  if (has_trainer(model)) add_class(trainer_of(model));
   add_class_slots(slots, model);
   add_size_slots(slots, model);
   add_weight_slots(slots, model);

@@ -4,10 +4,12 @@
 
 #include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/header_dims.h"
+#include "compiler/artifact/header_training.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 #include "include/firn/abi.h"
 
@@ -31,6 +33,7 @@ constexpr std::string_view c_template = R"(#ifdef FIRN_MODEL_{{MACRO}}
 typedef struct {{PREFIX}} {
   unsigned char* arena;
   const unsigned char* weights;
+  {{PARAMETERS_MEMBER}}
   const void* inputs[{{INPUT_SLOTS}}];
   void* outputs[{{OUTPUT_SLOTS}}];
   firn_status status;
@@ -44,13 +47,14 @@ typedef struct {{PREFIX}} {
 // the functions that give tensors then return NULL.
 {{WEIGHTS_NOTE}}
 {{CPU_NOTE}}
-static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}{{CPU_PARAMETER}}) {
+static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, size_t bytes{{PARAMETERS_PARAMETER}}{{WEIGHTS_PARAMETER}}{{CPU_PARAMETER}}) {
   {{CPU_TABLE}}
   unsigned char* arena;
   memset(model, 0, sizeof *model);
   arena = firn_rt2_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
   if (model->status == FIRN_STATUS_OK) {{CHECK_CPU}}
   {{CHECK_WEIGHTS}}
+  {{SET_PARAMETERS}}
   if (model->status != FIRN_STATUS_OK || !arena) return model->status;
   model->arena = arena;
   model->weights = {{WEIGHTS_VALUE}};
@@ -61,21 +65,24 @@ static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, s
 {{PLAIN_INIT}}
 {{DIM_FUNCTIONS}}
 
-// Computes the outputs: no allocation, lock or system call.
+{{RUN_FUNCTIONS}}
+{{STATE_FUNCTIONS}}
+
+{{ACCESSORS}}
+)";
+
+constexpr std::string_view run_template = R"(// Computes the outputs: no allocation, lock or system call.
 {{INDICES}}
 static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
   const firn_rt2_call call = {
       sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, {{EXTENTS}}, executor, NULL, {{VARIANT}},
-      NULL, NULL};
+      {{PARAMETERS_VALUE}}, NULL};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   {{CHECK_BOUND}}
   return {{RUN}}(&call);
 }
-static inline firn_status {{PREFIX}}_run({{PREFIX}}* model) { return {{PREFIX}}_run_with(model, NULL); }
-
-{{ACCESSORS}}
-)";
+static inline firn_status {{PREFIX}}_run({{PREFIX}}* model) { return {{PREFIX}}_run_with(model, NULL); })";
 
 // Makes the packed weights, for models whose object embeds raw ones.
 constexpr std::string_view prepare_template =
@@ -154,10 +161,12 @@ std::string slot_address(const TensorDescription& tensor) {
                              : "NULL";
 }
 
-// Strings are empty until they are set. The arena is init's own, of which GCC knows that it is not null: it
-// would warn of a write to model->arena, which a call between may have changed.
-std::string clear_text(const TensorDescription& tensor) {
-  if (tensor.dtype != DType::String || !tensor.arena_offset) return "";
+// Strings are empty, and scalars of a training step 0, until they are set. The arena is init's own, of which
+// GCC knows that it is not null: it would warn of a write to model->arena, which a call between may have
+// changed.
+std::string clear_text(const ModelDescription& model, const TensorDescription& tensor) {
+  const bool is_number = !model.functions.empty() && tensor.dims.empty(); // a learning rate or a loss
+  if ((tensor.dtype != DType::String && !is_number) || !tensor.arena_offset) return "";
   return "memset(arena + " + std::to_string(*tensor.arena_offset) + ", 0, " +
          std::to_string(tensor.byte_size()) + ");\n";
 }
@@ -166,14 +175,14 @@ std::string bind_all(const ModelDescription& model, const std::string& prefix) {
   std::string text;
   for (size_t i = 0; i < model.inputs.size(); ++i)
     text += "model->inputs[" + std::to_string(i) + "] = " + slot_address(model.inputs[i]) + ";\n" +
-            clear_text(model.inputs[i]);
+            clear_text(model, model.inputs[i]);
   for (size_t i = 0; i < model.outputs.size(); ++i) {
     text += "model->outputs[" + std::to_string(i) + "] = " + slot_address(model.outputs[i]) + ";\n" +
-            clear_text(model.outputs[i]);
+            clear_text(model, model.outputs[i]);
     for (const CountedDim& counted : model.outputs[i].counted_dims)
       text += "memset(arena + " + std::to_string(counted.arena_offset) + ", 0, sizeof(int64_t));\n";
   }
-  if (!model.states.empty()) text += prefix + "_reset(model);\n";
+  if (!arena_states(model).empty()) text += prefix + "_reset(model);\n";
   if (!text.empty()) text.pop_back();
   return text;
 }
@@ -194,11 +203,11 @@ std::string check_bound(const ModelDescription& model) {
 }
 
 std::string reset_function(const ModelDescription& model, const std::string& prefix) {
-  if (model.states.empty()) return "";
+  if (arena_states(model).empty()) return "";
   std::string text = "// Sets the state back to its initial value; " + prefix + "_init() has done so.\n" +
                      "static inline void " + prefix + "_reset(" + prefix + "* model) {\n" +
                      "  if (!model->arena) return;\n";
-  for (const TensorDescription& state : model.states) {
+  for (const TensorDescription& state : arena_states(model)) {
     const std::string target = slot_address(state) + ", ";
     const std::string size = ", " + std::to_string(state.byte_size()) + ");\n";
     text += state.initial_weights
@@ -263,7 +272,7 @@ std::string all_accessors(const ModelDescription& model, const std::string& pref
   for (size_t i = 0; i < model.outputs.size(); ++i)
     text +=
         accessors(model, model.outputs[i], prefix, "outputs[" + std::to_string(i) + "]", /*is_output=*/true);
-  for (const TensorDescription& state : model.states) text += state_accessor(state, prefix);
+  for (const TensorDescription& state : arena_states(model)) text += state_accessor(state, prefix);
   if (!text.empty()) text.pop_back();
   return text;
 }
@@ -274,7 +283,7 @@ std::string write_c_part(const ModelDescription& model) {
   const SymbolNames symbols = symbol_names(model);
   const std::string macro = upper_case(symbols.prefix);
   std::string macros = tensor_macros(model.inputs, macro) + tensor_macros(model.outputs, macro) +
-                       tensor_macros(model.states, macro);
+                       tensor_macros(arena_states(model), macro);
   Slots slots;
   slots["PREFIX"] = symbols.prefix;
   slots["MACRO"] = macro;
@@ -300,8 +309,11 @@ std::string write_c_part(const ModelDescription& model) {
   slots["ACCESSORS"] = all_accessors(model, symbols.prefix);
   add_weight_slots(slots, model);
   add_c_dim_slots(slots, model);
+  add_c_training_slots(slots, model);
   add_c_cpu_slots(slots, model);
-  return expand_template(c_template, slots);
+  slots["RUN_FUNCTIONS"] =
+      model.functions.empty() ? expand_template(run_template, slots) : c_functions(model, slots);
+  return c_parameters(model) + expand_template(c_template, slots);
 }
 
 } // namespace firn::artifact

@@ -69,8 +69,8 @@ const char* cpu; // name of the CPU whose code runs)"},
 })"},
     {"VARIANT", "model->variant"},
     {"PLAIN_INIT",
-     R"(static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}) {
-  return {{PREFIX}}_init_for(model, memory, bytes{{WEIGHTS_ARGUMENT}}, NULL);
+     R"(static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes{{PARAMETERS_PARAMETER}}{{WEIGHTS_PARAMETER}}) {
+  return {{PREFIX}}_init_for(model, memory, bytes{{PARAMETERS_ARGUMENT}}{{WEIGHTS_ARGUMENT}}, NULL);
 })"},
 };
 

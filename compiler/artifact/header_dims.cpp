@@ -1,6 +1,7 @@
 // See header_dims.h.
 #include "compiler/artifact/header_dims.h"
 
+#include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 
 #include <algorithm>
@@ -133,7 +134,8 @@ std::string trimmed(std::string lines) {
 // Every expression of an extent that varies, once.
 std::vector<IntExpr> extents_of(const ModelDescription& model) {
   std::vector<IntExpr> extents;
-  for (const auto* tensors : {&model.inputs, &model.outputs, &model.states})
+  const std::vector<TensorDescription> states = arena_states(model);
+  for (const auto* tensors : {&model.inputs, &model.outputs, &states})
     for (const TensorDescription& tensor : *tensors)
       for (const IntExpr& dim : tensor.dims)
         if (!dim.is_constant() && std::find(extents.begin(), extents.end(), dim) == extents.end())

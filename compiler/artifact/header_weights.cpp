@@ -2,6 +2,7 @@
 #include "compiler/artifact/header_weights.h"
 
 #include "compiler/artifact/interface.h"
+#include "compiler/artifact/training_step.h"
 
 #include <algorithm>
 #include <span>
@@ -146,6 +147,7 @@ std::string friends(const ModelDescription& model) {
     return "friend class " + entry.class_name.substr(at == std::string::npos ? 0 : at + 2) + ";";
   };
   std::string text = declaration(model);
+  if (has_trainer(model)) return text + "\nfriend class Trainer;";
   for (const ModelDescription& entry : model.entries) text += "\n" + declaration(entry);
   return text;
 }

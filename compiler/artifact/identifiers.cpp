@@ -60,6 +60,20 @@ constexpr std::array dim_members = std::to_array<std::string_view>({
     "set_dims",
 });
 
+// Further members of models with a training step, of its class and of its parameters.
+constexpr std::array training_members = std::to_array<std::string_view>({
+    "Parameters",
+    "Trainer",
+    "load",
+    "load_state",
+    "moment_bytes",
+    "parameter_bytes",
+    "save",
+    "save_state",
+    "saved_bytes",
+    "saved_state_bytes",
+});
+
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -216,6 +230,18 @@ Result assign_dim_identifiers(ModelDescription& model, const Renames& renames, s
   return {};
 }
 
+// Functions of a training step get names that no member has.
+void take_training_members(ModelDescription& model, TakenNames& taken) {
+  for (std::string_view name : training_members) taken.take_function(std::string(name));
+  for (TrainingFunction& function : model.functions) {
+    function.name = cleaned(function.name, "function");
+    while (is_reserved_name(function.name) || is_member(function.name) || taken.has(function.name))
+      function.name += "_";
+    for (const char* suffix : {"", "_flops", "_with"}) taken.take_function(function.name + suffix);
+    taken.take_function("run_" + function.name);
+  }
+}
+
 } // namespace
 
 Result assign_identifiers(ModelDescription& model,
@@ -227,6 +253,7 @@ Result assign_identifiers(ModelDescription& model,
   const Group groups[] = {{model.inputs, "input"}, {model.outputs, "output"}, {model.states, "state"}};
   const std::string_view class_word = last_component(model.class_name);
   TakenNames taken;
+  if (model.parameter_bytes > 0) take_training_members(model, taken);
   if (Result assigned = assign_dim_identifiers(model, renames, class_word, taken); !assigned) return assigned;
   for (const Group& group : groups) {
     for (TensorDescription& tensor : group.tensors) tensor.identifier.clear();

@@ -17,6 +17,7 @@ void add_tensor(std::string& text, std::string_view role, const TensorDescriptio
           tensor.name + " " + std::string(dtype_name(tensor.dtype)) + " [";
   for (const IntExpr& dim : tensor.dims) text += dim.to_string() + ",";
   text += "] at " + (tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "external");
+  if (tensor.is_parameter) text += " of the parameters";
   if (tensor.initial_weights) text += " from " + std::to_string(*tensor.initial_weights);
   for (const CountedDim& counted : tensor.counted_dims)
     text += " count " + std::to_string(counted.axis) + " at " + std::to_string(counted.arena_offset);
@@ -36,6 +37,7 @@ std::string contract_hash(const ModelDescription& model) {
   for (const CpuDescription& cpu : model.cpus)
     text += "code for " + cpu.name + " " + std::to_string(cpu.required_features) + "\n";
   text += "arena " + std::to_string(model.arena_bytes) + " " + std::to_string(model.arena_alignment) + "\n";
+  if (model.parameter_bytes > 0) text += "parameters " + std::to_string(model.parameter_bytes) + "\n";
   text += "weights " + std::to_string(model.weight_bytes) + "\n";
   if (model.raw_weight_bytes)
     text += "raw weights " + std::to_string(*model.raw_weight_bytes) +

@@ -3,6 +3,7 @@
 
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/training_step.h"
 #include "compiler/support/utf8.h"
 #include "include/firn/abi.h"
 #include "include/firn/cpu_features.h"
@@ -101,7 +102,8 @@ void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<Te
       json.raw("counted_dims", inline_list(axes));
     }
     json.value("bytes", tensor.byte_size());
-    json.raw("arena_offset", tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "null");
+    json.raw(tensor.is_parameter ? "parameter_offset" : "arena_offset",
+             tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "null");
   });
 }
 
@@ -151,6 +153,7 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.value("arena_bytes", model.arena_bytes);
   json.value("arena_alignment", model.arena_alignment);
   json.value("arena_lower_bound", model.arena_lower_bound);
+  if (model.parameter_bytes > 0) json.value("parameter_bytes", model.parameter_bytes);
   if (model.tape_bytes) json.value("tape_bytes", *model.tape_bytes);
   json.value("weight_bytes", model.weight_bytes);
   if (model.weights_hash) json.value("weights_hash", hex_text(*model.weights_hash));
@@ -204,6 +207,26 @@ void print_entries(JsonPrinter& json, const ModelDescription& model) {
   });
 }
 
+// The class over the functions of a training step.
+void print_trainer(JsonPrinter& json, const ModelDescription& model) {
+  if (!has_trainer(model)) return;
+  const ModelDescription trainer = trainer_of(model);
+  json.open('{', "trainer");
+  json.value("class", std::string_view(trainer.class_name));
+  json.value("arena_bytes", trainer.arena_bytes);
+  json.value("arena_lower_bound", trainer.arena_lower_bound);
+  json.value("moment_bytes", moment_bytes(trainer));
+  if (trainer.tape_bytes) json.value("tape_bytes", *trainer.tape_bytes);
+  json.value("saved_bytes", saved_tensors(parameter_tensors(model)).bytes);
+  json.value("saved_state_bytes", saved_tensors(arena_states(trainer)).bytes);
+  json.objects("functions", trainer.functions, [&](const TrainingFunction& function) {
+    json.value("name", std::string_view(function.name));
+    json.value("run_symbol", std::string_view(function.run_symbol));
+    json.value("flops", function.flops);
+  });
+  json.close('}');
+}
+
 } // namespace
 
 std::string json_string(std::string_view text) {
@@ -254,6 +277,7 @@ std::string write_manifest(const ModelDescription& model) {
   print_raw_weights(json, model);
   print_kernels(json, model);
   print_entries(json, model);
+  print_trainer(json, model);
   json.close('}');
   return json.take();
 }

@@ -40,6 +40,7 @@ struct TensorDescription {
   std::vector<IntExpr> dims;
   std::vector<CountedDim> counted_dims; // outputs only, by ascending axis
   std::optional<int64_t> arena_offset;  // nothing: external, the caller binds it
+  bool is_parameter = false;            // states only: it lies in the block of parameters, at `arena_offset`
   std::optional<int64_t>
       initial_weights; // states only: offset of the initial value in the packed weights; else zero
   std::vector<int64_t> dims_at_bound() const;
@@ -88,6 +89,15 @@ struct RawWeights {
   bool may_change = false; // prepare() takes other values; if not, the code depends on these
 };
 
+// A function of a training step, over the tensors and dims of a description that several functions share.
+struct TrainingFunction {
+  std::string name;                          // in the module and in the class: "step"
+  std::string run_symbol;                    // its function in the object
+  std::vector<size_t> inputs, outputs, dims; // numbers of its own, in the order in which a run takes them
+  int64_t flops = 0;
+  std::optional<size_t> loss; // number of the output that is no finite number if a run changed no state
+};
+
 struct ModelDescription {
   std::string model_name;  // the graph's name, or the file's stem
   std::string source_file; // the path as it was given; only its last component is printed
@@ -99,11 +109,15 @@ struct ModelDescription {
   // The description of such a function: its name in the module, and the class and the symbol that own the
   // weights. All are empty in the description of a whole model.
   std::string entry, owner_class, owner_weights;
+  bool updates_parameters = false; // a run of such a function changes parameters
+  // The functions that the class of a training step has in the place of run() (training_step.h).
+  std::vector<TrainingFunction> functions;
   std::vector<TensorDescription> inputs, outputs, states;
   std::vector<DimDescription> dims; // that vary, in the order of firn_rt2_call::extents
 
   Indices indices = Indices::None;
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
+  int64_t parameter_bytes = 0; // bytes of the block of parameters, which is aligned as the arena is
   // Bytes that a gradient's forward computation keeps for the backward one; nothing: the model has none.
   std::optional<int64_t> tape_bytes;
   int64_t weight_bytes = 0; // packed, as run() reads them

@@ -2,6 +2,7 @@
 #include "compiler/artifact/report.h"
 
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 
 #include <algorithm>
@@ -53,18 +54,29 @@ std::string largest(std::vector<Contributor> contributors) {
 
 Result check(const char* what, int64_t used, const std::optional<int64_t>& budget,
              std::vector<Contributor> contributors) {
-  if (!budget || used <= *budget) return {};
-  return model_error(std::string(what) + " of " + with_separators(used) + " B exceeds the budget of " +
-                     with_separators(*budget) + " B by " + with_separators(used - *budget) + " B" +
-                     largest(std::move(contributors)));
+  return budget ? check_budget(what, used, *budget, std::move(contributors)) : Result();
+}
+
+std::string line(const std::string& name, const std::string& value) {
+  return name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
+}
+
+std::string trainer_lines(const ModelDescription& trainer) {
+  std::string text =
+      line("trainer",
+           "arena " + with_separators(trainer.arena_bytes) + " B, lower bound " +
+               with_separators(trainer.arena_lower_bound) + " B, with " +
+               with_separators(moment_bytes(trainer)) + " B that the optimizer keeps" +
+               (trainer.tape_bytes ? " and a tape of " + with_separators(*trainer.tape_bytes) + " B at most"
+                                   : ""));
+  for (const TrainingFunction& function : trainer.functions)
+    text += line("@" + comment_text(function.name), human_count(function.flops) + "FLOP");
+  return text;
 }
 
 } // namespace
 
 std::string write_report(const ModelDescription& model) {
-  const auto line = [](const std::string& name, const std::string& value) {
-    return name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
-  };
   std::string text;
   if (model.raw_weight_bytes)
     text += line("raw weights", with_separators(*model.raw_weight_bytes) + " B in the object, " +
@@ -86,6 +98,9 @@ std::string write_report(const ModelDescription& model) {
   text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
                             with_separators(model.arena_lower_bound) + " B, ratio " +
                             ratio(model.arena_bytes, model.arena_lower_bound));
+  if (model.parameter_bytes > 0)
+    text += line("parameters", with_separators(model.parameter_bytes) + " B in RAM");
+  if (has_trainer(model)) text += trainer_lines(trainer_of(model));
   if (model.tape_bytes)
     text += line("tape", "at most " + with_separators(*model.tape_bytes) +
                              " B of the arena, kept for the backward computation");
@@ -95,6 +110,14 @@ std::string write_report(const ModelDescription& model) {
   text += line("target", model.triple + ", " + model.cpu);
   const std::string kernels = kernel_table(model);
   return kernels.empty() ? text : text + "\n" + kernels;
+}
+
+Result check_budget(const std::string& what, int64_t used, int64_t budget,
+                    std::vector<Contributor> contributors) {
+  if (used <= budget) return {};
+  return model_error(what + " of " + with_separators(used) + " B exceeds the budget of " +
+                     with_separators(budget) + " B by " + with_separators(used - budget) + " B" +
+                     largest(std::move(contributors)));
 }
 
 Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
@@ -109,27 +132,38 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
   ram.push_back({"stack", model.stack_bytes});
   int64_t prepared = model.prepared_weight_bytes();
   if (prepared > 0) ram.push_back({"prepared weights", prepared});
-  return check("RAM use", model.arena_bytes + model.stack_bytes + prepared, budgets.ram_bytes,
+  if (model.parameter_bytes > 0) ram.push_back({"parameters", model.parameter_bytes});
+  // A program that trains may run the model in turns, in an arena that is no larger as a rule.
+  int64_t arena = model.arena_bytes;
+  if (has_trainer(model)) {
+    const int64_t trainer = trainer_of(model).arena_bytes;
+    ram.push_back({"the arena of the training step", trainer});
+    arena = std::max(arena, trainer);
+  }
+  return check("RAM use", arena + model.parameter_bytes + model.stack_bytes + prepared, budgets.ram_bytes,
                std::move(ram));
 }
 
 std::optional<int64_t> parse_byte_count(const std::string& text) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || value < 0 || at == text.data()) return std::nullopt;
-  const std::string suffix(at, end);
-  int shift = 0;
-  if (suffix == "K" || suffix == "k")
-    shift = 10;
-  else if (suffix == "M")
-    shift = 20;
-  else if (suffix == "G")
-    shift = 30;
-  else if (!suffix.empty())
-    return std::nullopt;
-  if (value > (INT64_MAX >> shift)) return std::nullopt;
-  return value << shift;
+  constexpr std::pair<const char*, int> kSuffixes[] = {{"", 0}, {"K", 10}, {"k", 10}, {"M", 20}, {"G", 30}};
+  constexpr size_t kMaxDigits = 9; // of the fraction
+  int64_t value = 0, part = 0;
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [at, error] = std::from_chars(begin, end, value);
+  if (error != std::errc() || value < 0 || at == begin || *begin == '-') return std::nullopt;
+  std::string suffix(at, end);
+  int64_t scale = 1; // of the fraction
+  if (suffix.starts_with(".")) {
+    const size_t digits = suffix.find_first_not_of("0123456789", 1);
+    const size_t length = std::min(digits, suffix.size()) - 1;
+    if (length == 0 || length > kMaxDigits || digits == std::string::npos) return std::nullopt;
+    std::from_chars(suffix.data() + 1, suffix.data() + 1 + length, part);
+    for (size_t i = 0; i < length; ++i) scale *= 10;
+    suffix.erase(0, length + 1);
+  }
+  for (const auto& [name, shift] : kSuffixes)
+    if (suffix == name && value <= (INT64_MAX >> shift) - 1) return (value << shift) + (part << shift) / scale;
+  return std::nullopt;
 }
 
 } // namespace firn::artifact

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace firn::artifact {
 
@@ -21,7 +22,12 @@ struct Budgets {
 // An error that names what exceeds its budget, by how much, and the largest contributors.
 Result check_budgets(const ModelDescription& model, const Budgets& budgets);
 
-// "64K", "1M", "2G" (powers of 1024) or a plain number of bytes; nothing for other text.
+// Such an error if `used` bytes of what is named, such as "RAM use", exceed the budget.
+Result check_budget(const std::string& what, int64_t used, int64_t budget,
+                    std::vector<Contributor> contributors);
+
+// "64K", "1.5M", "2G" (powers of 1024; a fraction of a byte is dropped) or a plain number of bytes; nothing
+// for other text.
 std::optional<int64_t> parse_byte_count(const std::string& text);
 
 } // namespace firn::artifact

@@ -46,6 +46,12 @@ private:
     }
   }
 
+  bool has_used_parameters(const std::vector<bool>& used) const {
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i] && program_.buffers[i].space == Space::Parameters) return true;
+    return false;
+  }
+
   void emit_entry(const std::string& symbol, bool profile) {
     llvm::Type* status = llvm::Type::getInt32Ty(context_.context);
     begin(symbol, status, {pointer()});
@@ -56,6 +62,7 @@ private:
                 *inputs = load_pointer(call, Field::Inputs), *outputs = load_pointer(call, Field::Outputs);
     std::vector<bool> used(program_.buffers.size());
     mark_used(program_, program_.steps, used);
+    llvm::Value* parameters = has_used_parameters(used) ? load_pointer(call, Field::Parameters) : nullptr;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       llvm::Value* start = nullptr;
@@ -67,7 +74,10 @@ private:
       } else {
         FIRN_CHECK(buffer.offset >= 0,
                    "buffer '" + buffer.name + "' has no place in the arena or the weights");
-        start = offset(buffer.space == Space::Weights ? weights : arena, buffer.offset);
+        start = offset(buffer.space == Space::Weights      ? weights
+                       : buffer.space == Space::Parameters ? parameters
+                                                           : arena,
+                       buffer.offset);
       }
       starts_.push_back(start);
     }

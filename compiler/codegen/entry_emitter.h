@@ -18,7 +18,18 @@ protected:
       : context_(context), options_(options), ir_(context.context) {}
 
   // The fields of firn_rt2_call, a word each.
-  enum class Field : unsigned { Size, Arena, Weights, Inputs, Outputs, Extents, Executor, Profile, Variant };
+  enum class Field : unsigned {
+    Size,
+    Arena,
+    Weights,
+    Inputs,
+    Outputs,
+    Extents,
+    Executor,
+    Profile,
+    Variant,
+    Parameters
+  };
 
   llvm::Type* pointer() const { return llvm::PointerType::getUnqual(context_.context); }
   llvm::ConstantInt* word(int64_t value) const {

@@ -11,10 +11,14 @@ using namespace kernel;
 
 namespace {
 
-// The bytes of an argument in the arena, where inputs and outputs may have a slot; empty for other memory.
-struct ArenaRange {
+// The bytes of an argument in the arena, where inputs and outputs may have a slot, or in the block of
+// parameters; empty for other memory.
+struct ArgumentRange {
   int64_t first = 0, end = 0;
-  bool overlaps(const ArenaRange& other) const { return first < other.end && other.first < end; }
+  bool in_parameters = false;
+  bool overlaps(const ArgumentRange& other) const {
+    return in_parameters == other.in_parameters && first < other.end && other.first < end;
+  }
 };
 
 // Gathers facts from the calls of a program.
@@ -51,7 +55,7 @@ private:
   void gather_memory(const Step& step) {
     const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
     std::vector<ParameterFacts>& facts = facts_[static_cast<size_t>(step.kernel)].parameters;
-    std::vector<ArenaRange> ranges;
+    std::vector<ArgumentRange> ranges;
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       const BufferParameter& parameter = kernel.parameters[i];
       const Argument& argument = step.arguments[i];
@@ -62,9 +66,10 @@ private:
       // Memory that the caller bound has the alignment of its elements and no more.
       if (io) known = caller_alignment(parameter.element);
       facts[i].alignment = static_cast<int>(std::min<int64_t>(facts[i].alignment, known));
-      ArenaRange range;
+      ArgumentRange range;
       if (memory.space != Space::Weights && memory.offset >= 0)
-        range = {place, place + parameter.size * scalar_bytes(parameter.element)};
+        range = {place, place + parameter.size * scalar_bytes(parameter.element),
+                 memory.space == Space::Parameters};
       ranges.push_back(range);
     }
     for (size_t i = 0; i < ranges.size(); ++i)

@@ -6,6 +6,7 @@
 #include "compiler/driver/guarded.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/make_program.h"
+#include "compiler/driver/memory_budget.h"
 #include "compiler/driver/prepare_weights.h"
 #include "compiler/driver/process_cache.h"
 #include "compiler/driver/specializations.h"
@@ -78,11 +79,19 @@ bool run_graph_passes(Flow& flow) {
   return true;
 }
 
+bool place_shared(Flow& flow) {
+  return flow.check(place_shared(flow.options, flow.c));
+}
+
+bool fit_memory(Flow& flow) {
+  return flow.check(fit_memory_budget(flow.options, flow.c, flow.stages));
+}
+
 bool plan_kernels(Flow& flow) {
   auto plans = plan_entry(flow.options, flow.c, flow.c.module->main());
   if (!plans) return flow.check(plans.error());
   flow.c.plans = std::move(*plans);
-  return flow.check(place_states(flow.c));
+  return true;
 }
 
 bool make_first_program(Flow& flow) {
@@ -122,6 +131,8 @@ constexpr struct {
     {"import", import},               // bytes -> graph IR
     {"passes", read_schedules},       //
     {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for every CPU
+    {nullptr, place_shared},          // parameters and states that entries have in common
+    {nullptr, fit_memory},            // what does not fit a budget of memory is computed again
     {"plan", plan_kernels},           // -> complete plans for every CPU
     {"lower", make_first_program},    // -> kernel IR, its constants and buffers placed
     {nullptr, make_further_programs}, // kernel IR for other CPUs, values of dims, entries and @prepare
@@ -132,7 +143,7 @@ bool travel(Flow flow) {
   for (const auto& [stage, run] : kRoad) {
     if (stage) flow.stages.begin(stage);
     if (!run(flow)) return false;
-    if (flow.options.emit == Emit::Graph && run == run_graph_passes) break;
+    if (flow.options.emit == Emit::Graph && run == fit_memory) break;
   }
   return true;
 }

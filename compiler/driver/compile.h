@@ -72,6 +72,8 @@ struct CompileOptions {
   std::string weights_out; // side file of --emit=graph
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
+  // Bytes that the arena may take: values are computed again rather than kept until it fits (memory_budget.h).
+  std::optional<int64_t> memory_budget;
   unsigned jobs = 0;        // threads that generate code; 0: as many as the machine runs at once
   std::string cache_folder; // keeps machine code for later compilations; empty: memory does, for this process
   std::vector<std::string> flags;                         // the flags as they were given, for the manifest
@@ -141,11 +143,16 @@ struct Compilation {
   std::vector<Variant> variants;                   // the others, the least able last
   std::vector<SpecializedProgram> specializations; // in the order of preference
   std::vector<EntryPrograms> entries;              // the functions beside @main, in the module's order
-  memory::StateLayout states;                      // places of states, if there are several entry functions
-  std::vector<std::string> link;                   // CompileOptions::link
-  std::map<std::string, void*> symbols;            // CompileOptions::symbols
-  Loader loader = Loader::InProcess;               // CompileOptions::loader
-  load::Visibility visibility;                     // CompileOptions::visibility
+  // Places that several entry functions agree on: of their states, or, if the module has parameters, of all
+  // that the functions beside @main have in common, as these share an arena then in which @main does not run.
+  memory::SharedLayout shared;
+  memory::SharedLayout parameters;      // the block of parameters
+  std::vector<std::string> link;        // CompileOptions::link
+  std::map<std::string, void*> symbols; // CompileOptions::symbols
+  Loader loader = Loader::InProcess;    // CompileOptions::loader
+  load::Visibility visibility;          // CompileOptions::visibility
+  // Whether the functions beside @main share an arena of their own, as those of a training step do.
+  bool has_trainer() const { return !module->parameters.empty() && module->entries().size() > 1; }
   size_t run_variant = 0; // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {

@@ -4,6 +4,7 @@
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
+#include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 #include "compiler/driver/stages.h"
 #include "compiler/target/cpu_table.h"
@@ -71,6 +72,17 @@ std::string winograd_text(const Compilation& c) {
          flags + "\n";
 }
 
+std::string training_text(const artifact::ModelDescription& d) {
+  std::string text;
+  if (d.parameter_bytes > 0) text += ", parameters " + scaled(static_cast<double>(d.parameter_bytes), "B");
+  if (artifact::has_trainer(d)) {
+    const artifact::ModelDescription trainer = artifact::trainer_of(d);
+    text += ", trainer " + scaled(static_cast<double>(trainer.arena_bytes), "B");
+    if (trainer.tape_bytes) text += " with tape " + scaled(static_cast<double>(*trainer.tape_bytes), "B");
+  }
+  return text;
+}
+
 } // namespace
 
 std::string summary_text(const Compilation& c) {
@@ -87,7 +99,7 @@ std::string summary_text(const Compilation& c) {
                scaled(static_cast<double>(d.code_bytes), "B") + ")";
     else if (file.ends_with(".h"))
       detail = "arena " + scaled(static_cast<double>(d.arena_bytes), "B") + " (lower bound " +
-               scaled(static_cast<double>(d.arena_lower_bound), "B") + ")" +
+               scaled(static_cast<double>(d.arena_lower_bound), "B") + ")" + training_text(d) +
                (d.tape_bytes ? ", tape " + scaled(static_cast<double>(*d.tape_bytes), "B") : "") +
                ", stack " + scaled(static_cast<double>(d.stack_bytes), "B");
     else

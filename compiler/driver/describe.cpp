@@ -15,6 +15,8 @@
 #include <cctype>
 #include <map>
 #include <span>
+#include <tuple>
+#include <utility>
 
 static_assert(firn::kernel::kOutOfRange == FIRN_STATUS_OUT_OF_RANGE);
 
@@ -38,7 +40,9 @@ std::string type_text(const kernel::ConstantSource& source) {
 
 const kernel::Buffer* io_buffer(const kernel::Program& program, kernel::Space space, size_t index) {
   for (const kernel::Buffer& buffer : program.buffers)
-    if (buffer.space == space && buffer.io_index == static_cast<int>(index)) return &buffer;
+    if (buffer.io_index == static_cast<int>(index) &&
+        (buffer.space == space || (is_state(space) && is_state(buffer.space))))
+      return &buffer;
   return nullptr;
 }
 
@@ -62,6 +66,7 @@ artifact::TensorDescription describe_tensor(const DescribedEntry& e, const std::
       tensor.counted_dims.push_back({static_cast<size_t>(buffer.extent_axis), buffer.offset});
   const kernel::Buffer* buffer = io_buffer(e.program, space, index);
   if (buffer && buffer->offset >= 0) tensor.arena_offset = buffer->offset;
+  tensor.is_parameter = buffer && buffer->space == kernel::Space::Parameters;
   if (buffer && buffer->initial >= 0)
     tensor.initial_weights = e.program.buffers[static_cast<size_t>(buffer->initial)].offset;
   return tensor;
@@ -141,18 +146,6 @@ std::string content_hash(const Compilation& c) {
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
-// A buffer for people: what it is called in the model, or which node computes it.
-artifact::Contributor contributor(const kernel::Buffer& buffer) {
-  switch (buffer.space) {
-  case kernel::Space::Input: return {"input '" + buffer.name + "'", buffer.bytes};
-  case kernel::Space::Output: return {"output '" + buffer.name + "'", buffer.bytes};
-  case kernel::Space::State: return {"state '" + buffer.name + "'", buffer.bytes};
-  case kernel::Space::Status: return {"the status of a run", buffer.bytes};
-  default: break;
-  }
-  return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
-}
-
 // The features that a CPU must have for the code of the variant. Those of tiles count only if a kernel uses
 // tiles, as systems may keep them from a process.
 uint64_t features_for(const Compilation& c, size_t variant) {
@@ -204,6 +197,33 @@ std::string class_suffix(const std::string& function) {
   return suffix;
 }
 
+bool updates_parameters(const Function& entry) {
+  const Region& body = entry.body();
+  for (size_t i = 0; i < body.results().size(); ++i) {
+    if (!entry.updates_state(i)) continue;
+    const auto state = static_cast<size_t>(entry.aliases[i]);
+    if (entry.module()->is_parameter(public_name(entry.parameter_names, state, "input_")) &&
+        !(body.results()[i] == body.parameter(static_cast<int>(state))))
+      return true;
+  }
+  return false;
+}
+
+// Bytes of the arena in which an entry function beside @main runs, and their lower bound: those of @main's,
+// or the most that the functions of a training step need.
+std::pair<int64_t, int64_t> entry_arena(const Compilation& c) {
+  std::pair<int64_t, int64_t> need{0, 0};
+  auto add = [&](const kernel::Program& program) {
+    need = {std::max(need.first, program.arena_bytes), std::max(need.second, program.arena_lower_bound)};
+  };
+  if (!c.has_trainer()) add(c.program);
+  for (const EntryPrograms& entry : c.entries) {
+    add(entry.program);
+    for (const Variant& variant : entry.variants) add(variant.program);
+  }
+  return need;
+}
+
 // Every entry function beside @main has a class of its own, with the facts that all share.
 Result describe_entries(const CompileOptions& options, Compilation& c) {
   artifact::ModelDescription& d = c.description;
@@ -220,6 +240,7 @@ Result describe_entries(const CompileOptions& options, Compilation& c) {
     e.shared_kernels = 0;
     e.entry = entry.function->name();
     e.class_name += class_suffix(e.entry);
+    std::tie(e.arena_bytes, e.arena_lower_bound) = entry_arena(c);
     e.owner_class = d.class_name;
     e.owner_weights = owner.weights;
     if (Result described = describe_dims(entry.program, c.dims, e); !described) return described;
@@ -227,6 +248,7 @@ Result describe_entries(const CompileOptions& options, Compilation& c) {
         !described)
       return described;
     if (Result named = artifact::assign_identifiers(e, {}); !named) return named;
+    e.updates_parameters = updates_parameters(*entry.function);
     e.indices = indices_of(options, *entry.function);
     e.tape_bytes = entry.function->tape_bytes;
     describe_kernels(entry.program, e);
@@ -243,6 +265,18 @@ int32_t abi_architecture(Arch arch) {
 }
 
 } // namespace
+
+artifact::Contributor contributor(const kernel::Buffer& buffer) {
+  switch (buffer.space) {
+  case kernel::Space::Input: return {"input '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::Output: return {"output '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::State:
+  case kernel::Space::Parameters: return {"state '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::Status: return {"the status of a run", buffer.bytes};
+  default: break;
+  }
+  return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
+}
 
 Result check_names(const CompileOptions& options, const Function& main,
                    const std::vector<onnx::VaryingDim>& dims) {
@@ -293,6 +327,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;
+  d.parameter_bytes = c.parameters.bytes;
   d.tape_bytes = c.module->main().tape_bytes;
   d.weight_bytes = c.program.weight_bytes;
   for (int number : c.peak_buffers)

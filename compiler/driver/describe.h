@@ -10,6 +10,8 @@ namespace firn::driver {
 // those that do.
 Result check_names(const CompileOptions& options, const Function& main,
                    const std::vector<onnx::VaryingDim>& dims);
+// A buffer for people: what it is called in the model, or which node computes it.
+artifact::Contributor contributor(const kernel::Buffer& buffer);
 memory::ArenaOptions arena_options(const CompileOptions& options, const Function& entry);
 // Fills compilation.description but for what only the object tells (code bytes, stack).
 Result describe(const CompileOptions& options, Compilation& compilation);

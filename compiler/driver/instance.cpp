@@ -5,7 +5,8 @@
 
 namespace firn::driver {
 
-Instance::Instance(const LoadedExecutable& model, std::byte* arena) : model_(model), arena_(arena) {
+Instance::Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters)
+    : model_(model), arena_(arena), parameters_(parameters) {
   const artifact::ModelDescription& d = model.description();
   auto add = [&](const std::vector<artifact::TensorDescription>& tensors, std::vector<Slot>& slots) {
     for (const artifact::TensorDescription& tensor : tensors) slots.push_back({&tensor, place_of(tensor)});
@@ -17,6 +18,7 @@ Instance::Instance(const LoadedExecutable& model, std::byte* arena) : model_(mod
   for (const Slot& output : outputs_) output_memory_.push_back(output.memory);
   call_.size = sizeof call_;
   call_.arena = reinterpret_cast<unsigned char*>(arena_);
+  call_.parameters = reinterpret_cast<unsigned char*>(parameters_);
   call_.weights = model.weights();
   call_.inputs = input_memory_.data();
   call_.outputs = output_memory_.data();
@@ -34,7 +36,8 @@ Instance::Instance(const LoadedExecutable& model, std::byte* arena) : model_(mod
 }
 
 std::byte* Instance::place_of(const artifact::TensorDescription& tensor) const {
-  return tensor.arena_offset ? arena_ + *tensor.arena_offset : nullptr;
+  if (!tensor.arena_offset) return nullptr;
+  return (tensor.is_parameter ? parameters_ : arena_) + *tensor.arena_offset;
 }
 
 void Instance::bind_input(size_t index, std::byte* memory) {

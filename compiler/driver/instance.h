@@ -14,9 +14,10 @@ public:
     std::byte* memory;
   };
 
-  // `arena` has the bytes and the alignment that the description says. Model and arena outlive the instance.
-  // Dims that vary have their upper bounds, and states their first values.
-  Instance(const LoadedExecutable& model, std::byte* arena);
+  // `arena` and `parameters` have the bytes and the alignment that the description says; without parameters
+  // they may be null. Model and memory outlive the instance. Dims that vary have their upper bounds, and
+  // states, parameters among them, their first values.
+  Instance(const LoadedExecutable& model, std::byte* arena, std::byte* parameters);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
@@ -45,7 +46,7 @@ public:
 private:
   std::byte* place_of(const artifact::TensorDescription& tensor) const;
   const LoadedExecutable& model_;
-  std::byte* arena_;
+  std::byte *arena_, *parameters_;
   std::vector<Slot> inputs_, outputs_, states_;
   std::vector<const void*> input_memory_; // the call's tables
   std::vector<void*> output_memory_;

@@ -26,31 +26,42 @@ void place(const ProgramSource& source, MadeProgram& made) {
     source.bind(program);
     memory::place_constants(program);
   }
-  if (!source.holder) return;
+  if (!source.holder || source.has_own_arena) return;
   source.holder->arena_bytes = std::max(source.holder->arena_bytes, program.arena_bytes);
   source.holder->arena_lower_bound = std::max(source.holder->arena_lower_bound, program.arena_lower_bound);
 }
 
+kernel::KernelPassOptions pass_options(const lower::LoweringOptions& lowering) {
+  return kernel::KernelPassOptions(lowering.goals, &lowering.target, lowering.baseline);
+}
+
 } // namespace
 
-Expected<MadeProgram> make_program(const ProgramSource& source, Stages& stages) {
+Expected<kernel::Program> lower_entry(const ProgramSource& source, Stages& stages) {
   const lower::LoweringOptions& lowering = source.lowering;
   if (Result valid = plan::verify(source.entry, source.plans); !valid) return valid.error();
   auto lowered = lower::lower_module(source.module, source.entry, source.plans, lowering);
   if (!lowered) return lowered.error();
-  MadeProgram made{std::move(*lowered), {}, 0};
   // Every program of an entry function is called with the extents of the first.
-  if (source.arena.interface_of) made.program.extents = source.arena.interface_of->extents;
+  if (source.arena.interface_of) lowered->extents = source.arena.interface_of->extents;
 
-  kernel::KernelPassOptions options(lowering.goals, &lowering.target, lowering.baseline);
-  if (Result done = stages.run(made.program, kernel::kEarlyPasses, options); !done) return done.error();
+  kernel::KernelPassOptions options = pass_options(lowering);
+  if (Result done = stages.run(*lowered, kernel::kEarlyPasses, options); !done) return done.error();
   if (lowering.goals.threads > 1)
-    if (Result done = stages.run(made.program, kernel::kSharingPasses, options); !done) return done.error();
+    if (Result done = stages.run(*lowered, kernel::kSharingPasses, options); !done) return done.error();
+  return lowered;
+}
+
+Expected<MadeProgram> make_program(const ProgramSource& source, Stages& stages) {
+  auto lowered = lower_entry(source, stages);
+  if (!lowered) return lowered.error();
+  MadeProgram made{std::move(*lowered), {}, 0};
   stages.begin("plan memory");
   place(source, made);
   if (Result valid = kernel::verify(made.program); !valid) return valid.error();
   stages.begin("kernel passes");
-  if (Result done = stages.run(made.program, source.kernel_passes, options); !done) return done.error();
+  if (Result done = stages.run(made.program, source.kernel_passes, pass_options(source.lowering)); !done)
+    return done.error();
   name_kernels(made.program, source.suffix);
   return made;
 }

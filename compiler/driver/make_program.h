@@ -17,9 +17,10 @@ struct ProgramSource {
   const plan::KernelPlans& plans; // complete
   lower::LoweringOptions lowering;
   memory::ArenaOptions arena = {};
-  // The program whose constants this one reads: it gets those that it lacks, and the larger arena of both.
-  // Null: the constants are the program's own.
+  // The program whose constants this one reads: it gets those that it lacks, and the larger arena of both
+  // unless they have arenas of their own. Null: the constants are the program's own.
   kernel::Program* holder = nullptr;
+  bool has_own_arena = false;
   // Called before constants have their places, to change what the program reads and writes; may be empty.
   std::function<void(kernel::Program&)> bind = {};
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
@@ -31,6 +32,9 @@ struct MadeProgram {
   std::vector<int> peak_buffers; // buffers that are alive when the arena is fullest
   int64_t own_weight_bytes = 0;  // constants that were added to the holder's
 };
+
+// Lowers the function and shares kernels among threads: the program whose memory is planned next.
+Expected<kernel::Program> lower_entry(const ProgramSource& source, Stages& stages);
 
 // Lowers the function, shares kernels among threads, places constants and buffers, verifies, and runs the
 // kernel passes. An error names the instruction or the pass.

@@ -38,11 +38,12 @@ LiteralRef load_text(const std::byte* from, const std::vector<int64_t>& dims) {
 Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, RunnerMemory* memory) {
   auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner(c, memory));
   std::byte* arena = runner->memory_->allocate(c.program.arena_bytes, FIRN_WEIGHT_ALIGNMENT);
+  std::byte* parameters = runner->allocate_parameters();
   auto model = LoadedExecutable::load(c, *runner->memory_);
   if (!model) return model.error();
   runner->own_model_ = std::move(*model);
   runner->model_ = runner->own_model_.get();
-  runner->begin(arena);
+  runner->begin(arena, parameters);
   if (c.description.threads > 1) {
     runner->pool_ = std::make_unique<ThreadPool>(static_cast<size_t>(c.description.threads));
     runner->pool_executor_ = runner->pool_->executor();
@@ -60,13 +61,19 @@ ObjectRunner::ObjectRunner(Compilation& c, RunnerMemory* memory) : compilation_(
 std::unique_ptr<ObjectRunner> ObjectRunner::make_twin() const {
   auto twin = std::unique_ptr<ObjectRunner>(new ObjectRunner(*compilation_, nullptr));
   twin->model_ = model_;
-  twin->begin(twin->memory_->allocate(compilation_->program.arena_bytes, FIRN_WEIGHT_ALIGNMENT));
+  twin->begin(twin->memory_->allocate(compilation_->program.arena_bytes, FIRN_WEIGHT_ALIGNMENT),
+              twin->allocate_parameters());
   return twin;
 }
 
+std::byte* ObjectRunner::allocate_parameters() {
+  const int64_t bytes = compilation_->description.parameter_bytes;
+  return bytes > 0 ? memory_->allocate(bytes, FIRN_WEIGHT_ALIGNMENT) : nullptr;
+}
+
 // Programs made by hand have no module: they take nothing and give nothing.
-void ObjectRunner::begin(std::byte* arena) {
-  instance_ = std::make_unique<Instance>(*model_, arena);
+void ObjectRunner::begin(std::byte* arena, std::byte* parameters) {
+  instance_ = std::make_unique<Instance>(*model_, arena, parameters);
   if (compilation_->module) bind_tensors();
 }
 

@@ -9,12 +9,13 @@ namespace firn::driver {
 class ObjectRunner {
 public:
   // Generates code for a compilation that compile_in_memory made for this host. With `memory`, the arena
-  // comes from it first, then the weights (a copy, unless they are prepared) and every input and output that
-  // lies outside the arena, aligned as a caller has to; else from the heap.
+  // comes from it first, then the block of parameters, if there is one, the weights (a copy, unless they are
+  // prepared) and every input and output that lies outside the arena, aligned as a caller has to; else from
+  // the heap.
   static Expected<std::unique_ptr<ObjectRunner>> create(Compilation& compilation,
                                                         RunnerMemory* memory = nullptr);
-  // Another runner of the same code on the same weights, with an arena of its own on the heap, for a run at
-  // the same time. This one outlives it.
+  // Another runner of the same code on the same weights, with arena and parameters of its own on the heap,
+  // for a run at the same time. This one outlives it.
   std::unique_ptr<ObjectRunner> make_twin() const;
   ~ObjectRunner();
   ObjectRunner(const ObjectRunner&) = delete;
@@ -45,7 +46,8 @@ public:
 
 private:
   ObjectRunner(Compilation& compilation, RunnerMemory* memory);
-  void begin(std::byte* arena);
+  void begin(std::byte* arena, std::byte* parameters);
+  std::byte* allocate_parameters(); // null: the model has none
   void bind_tensors();
   Result check_input(size_t parameter, const LiteralRef& input) const;
   Compilation* compilation_;

@@ -77,7 +77,8 @@ Expected<Seconds> start_once(const CompileOptions& options) {
   const artifact::ModelDescription& d = (*executable)->description();
   std::byte* arena = memory.allocate(d.arena_bytes, d.arena_alignment);
   std::fill_n(arena, d.arena_bytes, std::byte{0});
-  Instance instance(**executable, arena);
+  std::byte* parameters = memory.allocate(d.parameter_bytes, d.arena_alignment);
+  Instance instance(**executable, arena, parameters);
   bind(instance, memory);
   if (firn_status status = instance.run(); status != FIRN_STATUS_OK)
     return usage_error(std::string("the first run ended early: ") + firn_rt2_status_message(status));

@@ -26,7 +26,10 @@ ProgramSource source_of(const CompileOptions& options, const Compilation& c, con
   lower::LoweringOptions lowering{c.cpus[cpu].target, options.goals, &c.cpus.back().target,
                                   &c.initial_states};
   ProgramSource source{*c.module, entry, plans[cpu], lowering, arena_options(options, entry)};
-  if (!c.states.offsets.empty()) source.arena.states = &c.states;
+  source.has_own_arena = c.has_trainer() && &entry != &c.module->main();
+  if (!c.shared.offsets.empty() && (source.has_own_arena || !c.has_trainer()))
+    source.arena.shared = &c.shared;
+  source.arena.parameters = &c.parameters;
   return source;
 }
 

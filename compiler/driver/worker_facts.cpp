@@ -20,7 +20,8 @@ std::string io_table(const char* name, const std::vector<TensorDescription>& ten
     auto file = files.find(tensor.name);
     text += "{" + std::to_string(tensor.arena_offset ? *tensor.arena_offset : -1) + ", " +
             std::to_string(tensor.byte_size()) + ", " +
-            (file == files.end() ? "-1" : std::to_string(file->second)) + "}, ";
+            (file == files.end() ? "-1" : std::to_string(file->second)) +
+            (tensor.is_parameter ? ", true}, " : "}, ");
   }
   return text + "{-1, 0, -1}};\n";
 }
@@ -30,7 +31,8 @@ std::string state_table(const std::vector<TensorDescription>& states) {
   std::string text = "constexpr StateFacts kStates[] = {";
   for (const TensorDescription& state : states)
     text += "{" + std::to_string(*state.arena_offset) + ", " + std::to_string(state.byte_size()) + ", " +
-            (state.initial_weights ? std::to_string(*state.initial_weights) : "-1") + "}, ";
+            (state.initial_weights ? std::to_string(*state.initial_weights) : "-1") +
+            (state.is_parameter ? ", true}, " : "}, ");
   return text + "{-1, 0, -1}};\n";
 }
 
@@ -190,11 +192,11 @@ std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& set
                                  results = result_tensors(d, c.module->main());
   std::string run = c.codegen.run_symbol, weights = c.codegen.weights_symbol;
   return "#pragma once\n#include <cstddef>\n#include <cstdint>\n#include <vector>\nstruct firn_rt2_call;\n"
-         "struct IoFacts { long long offset, bytes; int file; };\n"
-         "struct StateFacts { long long offset, bytes, initial; };\n"
+         "struct IoFacts { long long offset, bytes; int file; bool is_parameter = false; };\n"
+         "struct StateFacts { long long offset, bytes, initial; bool is_parameter = false; };\n"
          "struct CountFacts { int output, axis; long long offset; };\n"
          "constexpr std::size_t kArenaBytes = " +
-         std::to_string(d.arena_bytes) +
+         std::to_string(d.arena_bytes) + ", kParameterBytes = " + std::to_string(d.parameter_bytes) +
          ";\n"
          "constexpr std::size_t kVariant = " +
          std::to_string(c.run_variant) + ";\n" + machine_facts(c, options) +

@@ -53,30 +53,42 @@ Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value sca
   return make_composite(builder, "blocked_dot", operands, {result}, {}, body)->result();
 }
 
-bool is_blocked_dot(const Instruction& instruction) {
-  bool are_bytes = instruction.num_operands() == 5;
-  if (!is_composite(instruction, "blocked_dot") || (instruction.num_operands() != 3 && !are_bytes) ||
+bool has_blocked_dot_shapes(const Instruction& instruction) {
+  int operands = instruction.num_operands();
+  if (!is_composite(instruction, "blocked_dot") || (operands != 3 && operands != 5) ||
       instruction.num_results() != 1)
     return false;
+  for (int i = 0; i < operands; ++i)
+    if (!instruction.operand(i).type().is_tensor()) return false;
+  const Type &x = instruction.operand(0).type(), &integers = instruction.operand(1).type(),
+             &scales = instruction.operand(2).type(), &result = instruction.type();
+  if (!result.is_tensor() || !integers.is_static() || !scales.is_static()) return false;
+  if (x.rank() < 1 || integers.rank() != 3 || scales.rank() != 2) return false;
+  std::vector<Dim> wanted = x.dims, row_blocks = x.dims;
+  wanted.back() = integers.dims[0];
+  row_blocks.back() = integers.dims[1];
+  for (int i = 3; i < operands; ++i)
+    if (instruction.operand(i).type().dims != row_blocks) return false;
+  return x.dims.back() == Dim(integers.dim(1) * integers.dim(2)) && result.dims == wanted &&
+         scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
+}
+
+bool is_blocked_dot(const Instruction& instruction) {
+  if (!has_blocked_dot_shapes(instruction)) return false;
+  bool are_bytes = has_byte_rows(instruction);
   const Type &x = instruction.operand(0).type(), &integers = instruction.operand(1).type(),
              &scales = instruction.operand(2).type(), &result = instruction.type();
   for (const Type* type : {&x, &integers, &scales, &result})
-    if (!type->is_tensor() || !type->layout.is_plain()) return false;
-  if (!integers.is_static() || !scales.is_static()) return false;
-  bool has_types = x.dtype == (are_bytes ? DType::I8 : DType::F32) && result.dtype == DType::F32 &&
-                   (are_bytes ? storage_offset(integers.dtype) > 0
-                              : integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
-                   (scales.dtype == DType::F32 || scales.dtype == DType::BF16 || scales.dtype == DType::F16);
-  if (!has_types || x.rank() < 1 || integers.rank() != 3 || scales.rank() != 2) return false;
-  Type wanted = x, row_blocks = Type::tensor(DType::F32, x.dims);
-  wanted.dims.back() = integers.dims[0];
-  row_blocks.dims.back() = integers.dims[1];
-  for (int i = 3; i < instruction.num_operands(); ++i) {
-    row_blocks.dtype = i == 3 ? DType::F32 : DType::I32;
-    if (!(instruction.operand(i).type() == row_blocks)) return false;
+    if (!type->layout.is_plain()) return false;
+  if (are_bytes) {
+    const Type &row_scales = instruction.operand(3).type(), &row_starts = instruction.operand(4).type();
+    bool have_types = row_scales.dtype == DType::F32 && row_starts.dtype == DType::I32;
+    if (!have_types || !row_scales.layout.is_plain() || !row_starts.layout.is_plain()) return false;
   }
-  return x.dims.back() == Dim(integers.dim(1) * integers.dim(2)) && result.dims == wanted.dims &&
-         scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
+  return x.dtype == (are_bytes ? DType::I8 : DType::F32) && result.dtype == DType::F32 &&
+         (are_bytes ? storage_offset(integers.dtype) > 0
+                    : integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
+         (scales.dtype == DType::F32 || scales.dtype == DType::BF16 || scales.dtype == DType::F16);
 }
 
 int64_t steps_per_word(DType integers) {

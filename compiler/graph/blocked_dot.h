@@ -27,6 +27,8 @@ Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value sca
 // The weights that integers and scales stand for, [n, blocks * block] of a float dtype.
 Value blocked_weights(GraphBuilder& builder, Value integers, Value scales, DType dtype);
 
+// Whether the instruction is such a composite, of operands and a result of any dtypes whose shapes fit.
+bool has_blocked_dot_shapes(const Instruction& instruction);
 // Whether the instruction is such a composite, of operands that fit each other and plain layouts.
 bool is_blocked_dot(const Instruction& instruction);
 // Whether a blocked dot's rows are bytes.

@@ -5,7 +5,8 @@
 // %"a b". A function has a body, or is declared to be a gradient:
 //   func @f(%x: f32[2]) -> (f32[]) [by @rule] { ... }
 //   func @g = gradient @f [from result] wrt parameters [keeping results] [seedable]
-// Parameters are named or numbered, results numbered. tests/graph/text holds an example of everything.
+// Parameters are named or numbered, results numbered. A module's head says which states are its parameters
+// (Module::parameters): parameters ["w", "b"]. tests/graph/text holds an example of everything.
 #pragma once
 
 #include "compiler/graph/module.h"

@@ -218,6 +218,12 @@ public:
   bool declares_gradients() const;
   // Removes the functions of which the predicate is true. Nothing that stays names them.
   void erase_functions(const std::function<bool(const Function&)>& is_unwanted);
+  // Names of states that lie in a block of their own (firn_rt2_call::parameters), which instances of all
+  // entry functions share: the tensors that a training step changes. Each is a state of @main.
+  std::vector<std::string> parameters;
+  bool is_parameter(std::string_view state) const {
+    return std::find(parameters.begin(), parameters.end(), state) != parameters.end();
+  }
   // Symbols of dims by name, shared by all functions.
   std::vector<SymbolRef> symbols;
   SymbolRef find_symbol(std::string_view name) const;

@@ -23,6 +23,7 @@ public:
     module_ = std::make_unique<Module>(name());
     s_.expect("{");
     while (!s_.failed() && s_.accept("symbol")) parse_symbol();
+    if (s_.accept("parameters")) module_->parameters = quoted_list();
     while (!s_.failed() && s_.accept("func")) parse_function();
     s_.expect("}");
     for (const NamedParameters& each : named_) resolve(each);

@@ -88,6 +88,11 @@ public:
       out_ += "  symbol " + word_or_quoted(symbol->name) + " in [" + std::to_string(symbol->lower) + ", ";
       out_ += (symbol->upper == INT64_MAX ? "inf" : std::to_string(symbol->upper)) + "]\n";
     }
+    if (!module.parameters.empty()) {
+      out_ += " ";
+      print_names("parameters", module.parameters);
+      out_ += "\n";
+    }
     for (const auto& function : module.functions()) print_function(*function);
     return out_ + "}\n";
   }
@@ -133,6 +138,14 @@ private:
     out_ += ")";
   }
 
+  // A list in brackets behind its keyword; nothing if there are no names.
+  void print_names(const char* keyword, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    out_ += std::string(" ") + keyword + " [";
+    for (size_t i = 0; i < names.size(); ++i) out_ += (i ? ", " : "") + quote(names[i]);
+    out_ += "]";
+  }
+
   void print_function(const Function& function) {
     names_.clear();
     taken_.clear();
@@ -144,12 +157,6 @@ private:
     const auto& results = function.body().results();
     for (size_t i = 0; i < results.size(); ++i) out_ += (i ? ", " : "") + results[i].type().to_string();
     out_ += ")";
-    auto print_names = [&](const char* keyword, const std::vector<std::string>& names) {
-      if (names.empty()) return;
-      out_ += std::string(" ") + keyword + " [";
-      for (size_t i = 0; i < names.size(); ++i) out_ += (i ? ", " : "") + quote(names[i]);
-      out_ += "]";
-    };
     print_names("inputs", function.parameter_names);
     print_names("outputs", function.result_names);
     if (!function.aliases.empty()) {

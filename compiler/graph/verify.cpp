@@ -9,9 +9,11 @@
 //     constant's literal has the constant's type
 //   - regions: present where the op has them, with parameters that fit the operands and results that fit the
 //     results; fusions of a known kind, which hold what it promises (verify_fusion.cpp)
+//   - composites have the operands, attributes and results of their name (verify_composites.cpp)
 //   - dims use symbols of the module, whose names are unique
 //   - declared gradients have no body, and name a differentiable result and parameters of what they are
 //     gradients of; adjoint rules have the type that the function's asks for (function_type.h)
+//   - the module's parameters have unique names, and are states of the functions that have them
 //   - functions have unique names; names of parameters and results, and aliases, fit the signature
 #include "compiler/graph/verify.h"
 
@@ -19,6 +21,7 @@
 #include "compiler/graph/hlo_text.h"
 #include "compiler/graph/infer_type.h"
 #include "compiler/graph/verify_attributes.h"
+#include "compiler/graph/verify_composites.h"
 #include "compiler/graph/verify_fusion.h"
 #include "compiler/graph/verify_types.h"
 
@@ -148,6 +151,8 @@ private:
           return fail(instruction, "result type differs from the inferred " + (*types)[i].to_string());
     }
     check_regions(instruction);
+    if (!error_ && instruction.is(Opcode::Composite))
+      if (auto wrong = check_composite(instruction)) fail(instruction, *wrong);
     if (!error_ && instruction.is(Opcode::Fusion))
       if (auto wrong = check_fusion(instruction)) fail(instruction, *wrong);
   }
@@ -231,6 +236,18 @@ private:
   std::optional<std::string> error_;
 };
 
+Result check_parameters(const Module& module) {
+  std::set<std::string_view> names;
+  for (const std::string& name : module.parameters)
+    if (!names.insert(name).second) return internal_error("two parameters are named '" + name + "'");
+  for (const auto& function : module.functions())
+    for (size_t i = 0; i < function->parameter_names.size(); ++i)
+      if (names.count(function->parameter_names[i]) && !function->is_state(i))
+        return internal_error("@" + function->name() + ": '" + function->parameter_names[i] +
+                              "' is a parameter of the module, but no state");
+  return {};
+}
+
 } // namespace
 
 Result verify(const Module& module) {
@@ -244,7 +261,7 @@ Result verify(const Module& module) {
       return internal_error("two functions are named @" + function->name());
   for (const auto& function : module.functions())
     if (auto error = Verifier(*function).run()) return internal_error("@" + function->name() + ": " + *error);
-  return {};
+  return check_parameters(module);
 }
 
 } // namespace firn

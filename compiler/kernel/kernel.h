@@ -94,10 +94,13 @@ struct Op {
   std::vector<Block> blocks;
 };
 
-// State lies in the instance as the arena does, but keeps its content from run to run and shares its memory
-// with nothing. Status is one word of the arena, an i32 that is 0 when a run begins; a kernel that fails
-// stores a status of include/firn/abi.h there, and the run ends with it after the step.
-enum class Space : uint8_t { Arena, Weights, Input, Output, State, Status, Scratch };
+// State lies in the instance as the arena does, but stays from run to run and shares its memory with nothing.
+// Parameters are state in a block that instances share. Status is one word of the arena, an i32 that is 0
+// when a run begins; a kernel that fails stores a status of include/firn/abi.h there, which ends the run.
+enum class Space : uint8_t { Arena, Weights, Input, Output, State, Parameters, Status, Scratch };
+inline bool is_state(Space space) {
+  return space == Space::State || space == Space::Parameters;
+}
 
 // A pointer parameter of a kernel, or a small array on its stack (Scratch).
 struct BufferParameter {
@@ -180,8 +183,10 @@ struct Buffer {
   bool kept = false; // Arena: other buffers hold addresses in it, so that none shares its place at any time
   int64_t bytes = 0;
   int alignment = 64;
-  int io_index = -1; // Input, Output, State: which one; its arena slot, if any, is `offset`
-  int initial = -1;  // State: the weights buffer that holds its first value; -1: zeros
+  // Input, Output, State and Parameters (which are numbered together): which one; its slot, if any, is
+  // `offset`, in the block of parameters or the arena.
+  int io_index = -1;
+  int initial = -1; // State, Parameters: the weights buffer that holds its first value; -1: zeros
   int64_t offset = -1;
   // Arena: the buffer is an i64 that a run leaves for its caller: the extent of output `extent_of` along
   // `extent_axis`. No other buffer shares its place. -1: it is no such number.

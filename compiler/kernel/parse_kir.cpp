@@ -65,15 +65,15 @@ private:
   }
 
   bool parse_space(Buffer& buffer) {
-    for (Space space :
-         {Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State, Space::Status}) {
+    for (Space space : {Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State,
+                        Space::Parameters, Space::Status}) {
       if (!scanner_.accept(space_name(space))) continue;
       buffer.space = space;
       if (space == Space::Arena || space == Space::Weights || space == Space::Status) return true;
       if (!number(buffer.io_index)) return false;
-      return space != Space::State || !scanner_.accept("from") || number(buffer.initial);
+      return !is_state(space) || !scanner_.accept("from") || number(buffer.initial);
     }
-    return scanner_.fail("expected arena, weights, input, output, state or status");
+    return scanner_.fail("expected arena, weights, input, output, state, parameters or status");
   }
 
   bool parse_argument(Argument& argument) {

@@ -10,8 +10,8 @@
 namespace firn::kernel {
 
 std::string_view space_name(Space space) {
-  static constexpr std::string_view names[] = {"arena", "weights", "input",  "output",
-                                               "state", "status",  "scratch"};
+  static constexpr std::string_view names[] = {"arena", "weights",    "input",  "output",
+                                               "state", "parameters", "status", "scratch"};
   return names[static_cast<size_t>(space)];
 }
 

@@ -53,12 +53,11 @@ private:
     }
     if (buffer.space == Space::Scratch)
       fail("buffer '" + buffer.name + "' is scratch, which belongs to kernels");
-    bool numbered =
-        buffer.space == Space::Input || buffer.space == Space::Output || buffer.space == Space::State;
+    bool numbered = buffer.space == Space::Input || buffer.space == Space::Output || is_state(buffer.space);
     if (numbered && buffer.io_index < 0)
       fail("buffer '" + buffer.name + "' does not say which input, output or state it is");
     if (buffer.initial >= 0 &&
-        (buffer.space != Space::State || !is_buffer(buffer.initial) ||
+        (!is_state(buffer.space) || !is_buffer(buffer.initial) ||
          program_.buffers[static_cast<size_t>(buffer.initial)].space != Space::Weights ||
          program_.buffers[static_cast<size_t>(buffer.initial)].bytes < buffer.bytes))
       fail("buffer '" + buffer.name + "' has a first value that is none");

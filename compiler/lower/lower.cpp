@@ -119,10 +119,10 @@ private:
     }
   }
 
-  // In the instance, where it is aligned as the arena is.
+  // In the instance or the block of parameters, where it is aligned as the arena is.
   kernel::Buffer state_buffer(std::string name, const Type& type, int index) {
     kernel::Buffer buffer;
-    buffer.space = kernel::Space::State;
+    buffer.space = module_.is_parameter(name) ? kernel::Space::Parameters : kernel::Space::State;
     buffer.bytes = bytes_at_bound(type);
     buffer.io_index = index;
     if (const auto* initial = context_.options().initial_states; initial && initial->count(name)) {
@@ -194,7 +194,7 @@ private:
       Update update{
           context_.place_of(result), {parameters_[static_cast<size_t>(entry_.aliases[i])], 0}, result.type()};
       if (update.from == update.to) continue;
-      if (program_.buffers[static_cast<size_t>(update.from.buffer)].space == kernel::Space::State) {
+      if (is_state(program_.buffers[static_cast<size_t>(update.from.buffer)].space)) {
         int64_t bytes = static_cast<int64_t>(update.type.physical_byte_size());
         BufferSlice saved{context_.add_scratch_buffer(bytes, "saved"), 0};
         emit_copy(context_, update.from, saved, update.type, "");

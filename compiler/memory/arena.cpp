@@ -42,8 +42,13 @@ const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffe
 
 } // namespace
 
-void StateLayout::add(const std::string& name, int64_t state_bytes) {
-  if (offsets.emplace(name, bytes).second) bytes += align_up(state_bytes);
+void SharedLayout::add(Space space, const std::string& name, int64_t buffer_bytes) {
+  if (offsets.emplace(std::pair(space, name), bytes).second) bytes += align_up(buffer_bytes);
+}
+
+int64_t SharedLayout::find(const kernel::Buffer& buffer) const {
+  auto found = offsets.find({buffer.space, buffer.name});
+  return found == offsets.end() ? -1 : found->second;
 }
 
 std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
@@ -54,7 +59,7 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   };
   std::vector<Item> items;
   std::vector<size_t> numbers;                                // numbers of the items' buffers
-  int64_t fixed = options.states ? options.states->bytes : 0; // bytes of what comes first
+  int64_t fixed = options.shared ? options.shared->bytes : 0; // bytes of what comes first
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
     buffer.offset = buffer.space == Space::Weights ? buffer.offset : -1;
@@ -64,12 +69,17 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
       life = {0, end};
     else if (buffer.space == Space::Output && !is_external(options.external_outputs, buffer.io_index))
       life = {life.is_used() ? life.first : 0, end};
-    else if (buffer.space == Space::State || buffer.space == Space::Status)
+    else if (is_state(buffer.space) || buffer.space == Space::Status)
       life = {0, end};
     else if (buffer.space != Space::Arena || !life.is_used())
       continue;
-    if (options.states && buffer.space == Space::State) {
-      buffer.offset = options.states->offsets.at(buffer.name);
+    if (buffer.space == Space::Parameters) {
+      buffer.offset = options.parameters ? options.parameters->find(buffer) : -1;
+      FIRN_CHECK(buffer.offset >= 0, "parameter '" + buffer.name + "' has no place in the block");
+      continue;
+    }
+    if (const int64_t at = options.shared ? options.shared->find(buffer) : -1; at >= 0) {
+      buffer.offset = at;
       continue;
     }
     if (options.interface_of && is_interface(buffer)) {

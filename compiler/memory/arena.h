@@ -5,16 +5,19 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 namespace firn::memory {
 
-// States of several programs in one arena.
-struct StateLayout {
-  std::map<std::string, int64_t> offsets;
+// Places that several programs agree on, of states, inputs and outputs by their names, from offset 0 on.
+struct SharedLayout {
+  std::map<std::pair<kernel::Space, std::string>, int64_t> offsets;
   int64_t bytes = 0;
 
-  // Adds a state, at the place of one that has the same name.
-  void add(const std::string& name, int64_t state_bytes);
+  // Adds a buffer, at the place of one that has the same name and is as large at least.
+  void add(kernel::Space space, const std::string& name, int64_t buffer_bytes);
+  // The offset of a buffer; -1: it is not among them.
+  int64_t find(const kernel::Buffer& buffer) const;
 };
 
 struct ArenaOptions {
@@ -24,15 +27,17 @@ struct ArenaOptions {
   bool fixes_interface = false;
   // A program planned with fixes_interface: its interface's offsets are used.
   const kernel::Program* interface_of = nullptr;
-  // The offsets of states by name, and the first byte behind all of them: programs of several entry functions
-  // keep the states of all. Null: states lie wherever there is space.
-  const StateLayout* states = nullptr;
+  // Places in the arena that programs of several entry functions agree on: each keeps the states of all, and
+  // inputs that stay from one function's run to another's. Null: buffers lie wherever there is space.
+  const SharedLayout* shared = nullptr;
+  // Places in the block of parameters; null: the program has none.
+  const SharedLayout* parameters = nullptr;
 };
 
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live
 // bytes), after merging what can be computed in place (in_place.h; this may redirect arguments). Inputs live
-// throughout the run, outputs from their first write to its end, states always. Buffers that no step touches
-// get no space, states apart. Returns the buffers that are alive when most bytes are.
+// throughout the run, outputs from their first write to its end, states always; parameters have their own
+// block. Buffers that no step touches get no space, states apart. Returns those alive when most bytes are.
 std::vector<int> plan_arena(kernel::Program& program, const ArenaOptions& options = {});
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
 // weight_bytes. Equal constants lie at one place, and the program keeps the first of them.

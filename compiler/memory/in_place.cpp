@@ -141,7 +141,7 @@ void update_states_in_place(Program& program) {
     if (!program.steps[i].is_copy) continue;
     Argument from = program.steps[i].arguments[0], to = program.steps[i].arguments[1];
     const kernel::Buffer &made = buffer_of(program, from), &state = buffer_of(program, to);
-    if (state.space != Space::State || made.space != Space::Arena || made.bytes != state.bytes ||
+    if (!is_state(state.space) || made.space != Space::Arena || made.bytes != state.bytes ||
         from.byte_offset != 0 || to.byte_offset != 0)
       continue;
     Step copy = std::move(program.steps[i]);

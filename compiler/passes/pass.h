@@ -6,6 +6,7 @@
 #include "compiler/support/pass_list.h"
 #include "compiler/target/cpu_list.h"
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,6 +22,10 @@ struct PassOptions : RewriteLimit, PassRefusal {
   // plan-kernels: plans that overrule the cost model, and the reasons for what was chosen.
   const plan::ScheduleDatabase* schedules = nullptr;
   std::vector<plan::Explanation>* explanations = nullptr;
+  // rematerialize: bytes that parameters and results of an entry function may take at once, and the one
+  // function that it is for; null: all.
+  std::optional<int64_t> memory_budget;
+  const Function* budgeted = nullptr;
   // Constants larger than this are not made by folding unless inputs were as large.
   int64_t fold_bytes_limit = 64 << 20;
 };

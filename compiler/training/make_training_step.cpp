@@ -151,6 +151,7 @@ private:
     for (const TrainedTensor& tensor : tensors) {
       std::string name = unused_name(tensor.name);
       step_.initial_states[name] = tensor.constant->literal();
+      module_.parameters.push_back(name);
       main_.aliases.push_back(static_cast<int>(body.parameters().size()));
       Instruction* parameter = body.add_parameter(tensor.constant->type(), name);
       for (Value& result : results)

@@ -24,8 +24,9 @@ struct TrainingStep {
   std::map<std::string, LiteralRef> initial_states; // values of the trained tensors, by name
 };
 
-// Rewrites a module with the function @main alone. The trained tensors become states, as do what the
-// optimizer keeps, from zeros ("NAME.mean"), and the number of steps that were made ("step_count", i64):
+// Rewrites a module with the function @main alone. The trained tensors become states and the module's
+// parameters. Further states are what the optimizer keeps, from zeros ("NAME.mean"), and the number of steps
+// that were made ("step_count", i64):
 //
 //   @main      the model's inputs -> its outputs
 //   @evaluate  inputs, labels -> loss

@@ -60,7 +60,10 @@ enum {
   FIRN_STATUS_NO_TILES = 11,   // the operating system grants the process no registers of tiles (AMX)
   // An operator of the program failed (firn/custom_op.h). Detail: the low 8 bits of what it returned.
   FIRN_STATUS_CUSTOM_OP = 12,
-  FIRN_STATUS_WEIGHTS_UNFIT = 13 // raw weights differ from the object's own where its code depends on them
+  FIRN_STATUS_WEIGHTS_UNFIT = 13, // raw weights differ from the object's own where its code depends on them
+  FIRN_STATUS_NOT_FINITE = 14,    // the loss of a training step is infinite or no number; nothing was changed
+  // Saved tensors are not those of the model, or the memory for them has another size. Nothing was changed.
+  FIRN_STATUS_TENSORS_UNFIT = 15
 };
 
 // Architectures that feature masks speak about.
@@ -243,6 +246,15 @@ FIRN_INLINE firn_status firn_rt2_set_extents(const firn_rt2_dim* dims, size_t co
       return FIRN_STATUS_OUT_OF_RANGE | 1 << 8 | FIRN_CAST(firn_status, i << 16);
   for (i = 0; i < count; ++i) extents[i] = FIRN_CAST(size_t, values[i] / dims[i].multiple);
   return FIRN_STATUS_OK;
+}
+
+// Whether a float of 4 or 8 bytes is a finite number, by its bits: compilers that are told to assume that all
+// numbers are finite do not see through it.
+FIRN_INLINE int firn_rt2_is_finite(const void* number, size_t bytes) FIRN_NOEXCEPT {
+  const unsigned char* const data = FIRN_CAST(const unsigned char*, number);
+  const unsigned exponent = (data[bytes - 1] & 0x7fu) << 8 | data[bytes - 2];
+  const unsigned all = bytes == 4 ? 0x7f80u : 0x7ff0u;
+  return (exponent & all) != all;
 }
 
 // Generated headers compute extents of tensors with these functions: one reads an extent of a run, and the

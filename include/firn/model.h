@@ -279,9 +279,29 @@ template <> struct RunExtents<0> {
   FIRN_HIDDEN const std::size_t* extent_table() const noexcept { return nullptr; }
 };
 
+// The block of parameters that runs are given.
+template <bool has_parameters> struct RunParameters {
+  unsigned char* parameters = nullptr;
+  FIRN_HIDDEN unsigned char* parameter_block() const noexcept { return parameters; }
+};
+template <> struct RunParameters<false> {
+  FIRN_HIDDEN unsigned char* parameter_block() const noexcept { return nullptr; }
+};
+
+// The tensors and extents of one of several functions.
+struct FunctionArguments {
+  firn_status (*function)(const firn_rt2_call*);
+  const void* const* inputs;
+  std::size_t input_count;
+  void* const* outputs;
+  std::size_t output_count;
+  const std::size_t* extents; // null: no dim varies
+};
+
 // The members of every generated class. A moved-from instance is as if never initialised.
-template <std::size_t input_count, std::size_t output_count, std::size_t dim_count = 0>
-struct Instance : RunExtents<dim_count> {
+template <std::size_t input_count, std::size_t output_count, std::size_t dim_count = 0,
+          bool has_parameters = false>
+struct Instance : RunExtents<dim_count>, RunParameters<has_parameters> {
   unsigned char* arena = nullptr; // null unless the status is ok
   const unsigned char* weights = nullptr;
   const void* inputs[input_count + 1] = {};
@@ -352,30 +372,38 @@ struct Instance : RunExtents<dim_count> {
 
   FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt2_call*), const firn_executor* executor,
                          std::size_t variant = 0) const noexcept {
+    const FunctionArguments all = {function, inputs,       input_count,
+                                   outputs,  output_count, this->extent_table()};
+    return run_function(all, executor, variant);
+  }
+
+  FIRN_HIDDEN Status run_function(const FunctionArguments& given, const firn_executor* executor,
+                                  std::size_t variant) const noexcept {
     if (status != FIRN_STATUS_OK) return Status(status);
-    for (std::size_t i = 0; i < input_count; ++i) {
-      if (!inputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
+    for (std::size_t i = 0; i < given.input_count; ++i) {
+      if (!given.inputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
     }
-    for (std::size_t i = 0; i < output_count; ++i) {
-      if (!outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
+    for (std::size_t i = 0; i < given.output_count; ++i) {
+      if (!given.outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
     }
     const firn_rt2_call call = {sizeof(firn_rt2_call),
                                 arena,
                                 weights,
-                                inputs,
-                                outputs,
-                                this->extent_table(),
+                                given.inputs,
+                                given.outputs,
+                                given.extents,
                                 executor,
                                 nullptr,
                                 variant,
-                                nullptr,
+                                this->parameter_block(),
                                 nullptr};
-    return Status(function(&call));
+    return Status(given.function(&call));
   }
 
 private:
   FIRN_HIDDEN void copy(const Instance& other) noexcept {
     static_cast<RunExtents<dim_count>&>(*this) = other;
+    static_cast<RunParameters<has_parameters>&>(*this) = other;
     arena = other.arena;
     weights = other.weights;
     for (std::size_t i = 0; i < input_count; ++i) inputs[i] = other.inputs[i];

@@ -28,7 +28,9 @@ ModelDescription varying() {
   y.counted_dims = {{2, 4096}};
   d.inputs = {x};
   d.outputs = {y, x};
-  d.states = {y};
+  d.states = {y, x};
+  d.states[1].is_parameter = true;
+  d.parameter_bytes = 4096;
   d.arena_bytes = 1 << 20;
   d.raw_weight_bytes = 12;
   d.raw_weights = {{"w", "f32[3]", 0, 12, true}};
@@ -51,6 +53,8 @@ TEST_CASE("a description is read as it was written") {
   CHECK_FALSE(read->outputs[0].arena_offset);
   CHECK(read->dims[0].symbol == read->inputs[0].dims[0].symbols()[0]); // one symbol, not two of one name
   CHECK(read->dims[1].allows(32));
+  CHECK(read->states[1].is_parameter);
+  CHECK(read->parameter_bytes == 4096);
   CHECK(read->inputs[0].byte_size() == d.inputs[0].byte_size());
 }
 

@@ -43,6 +43,7 @@ TEST_CASE("what both sides rely on is hashed") {
   CHECK(changes_hash([](ModelDescription& m) { m.outputs.swap(m.inputs); }));
   CHECK(changes_hash([](ModelDescription& m) { m.states = m.outputs; }));
   CHECK(changes_hash([](ModelDescription& m) { m.arena_bytes += 64; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.parameter_bytes += 64; }));
   CHECK(changes_hash([](ModelDescription& m) { m.weight_bytes += 64; }));
   CHECK(changes_hash([](ModelDescription& m) { m.raw_weight_bytes = m.weight_bytes; }));
   ModelDescription prepared = in_place_sample();

@@ -52,5 +52,8 @@ TEST_CASE("byte counts with binary suffixes") {
   CHECK(parse_byte_count("64K") == 65536);
   CHECK(parse_byte_count("1M") == 1 << 20);
   CHECK(parse_byte_count("123") == 123);
-  for (const char* bad : {"", "K", "-1", "1.5K", "64KB", "99999999999G"}) CHECK_FALSE(parse_byte_count(bad));
+  CHECK(parse_byte_count("1.5K") == 1536);
+  CHECK(parse_byte_count("0.25M") == 1 << 18);
+  CHECK(parse_byte_count("1.0001K") == 1024);
+  for (const char* bad : {"", "K", "-1", "1.5", "1.K", "1.xK", "1.0000000001K", "64KB", "99999999999G"}) CHECK_FALSE(parse_byte_count(bad));
 }

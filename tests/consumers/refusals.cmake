@@ -44,6 +44,15 @@ foreach(budget IN ITEMS lots 0 0.0e5 -1 1.5x . 5e)
 endforeach()
 expect_refusal("QUANTIZE DATA ../models/affine_data LINK nowhere.c" "nowhere.c' does not exist")
 expect_refusal("QUANTIZE DATA nowhere" "nowhere' is not a folder")
+foreach(words IN ITEMS "LOSS mse" "OPTIMIZER sgd" "LOSS OPTIMIZER sgd" "LOSS mse OPTIMIZER sgd SPEED 1")
+  expect_refusal("TRAIN ${words}" "${start}TRAIN ${words}: wanted LOSS <name> [key=value ...] OPTIMIZER <name>")
+endforeach()
+expect_refusal("TRAIN LOSS mse delta OPTIMIZER sgd" "${start}TRAIN LOSS mse delta: wanted key=value behind the name")
+expect_refusal("TRAIN LOSS mse OPTIMIZER sgd TRAINABLE LAST" "${start}TRAIN TRAINABLE LAST: wanted a number of layers behind it")
+expect_refusal("TRAIN LOSS mse OPTIMIZER sgd LORA rank=0 ON a" "${start}TRAIN LORA: wanted LORA rank=<n> ON <pattern> ...")
+expect_refusal("TRAIN LOSS mse OPTIMIZER sgd FUNCTIONS nowhere.hlo" "nowhere.hlo' does not exist")
+expect_refusal("TRAIN LOSS mse OPTIMIZER sgd QUANTIZE DATA ../models/affine_data"
+  "${start}QUANTIZE and TRAIN exclude each other: integers are not trained")
 expect_refusal("STATE past"
   "${start}STATE past: wanted past=present, an input and the output that it is in the next run")
 expect_refusal("OPT fastest"

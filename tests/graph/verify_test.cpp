@@ -217,6 +217,19 @@ TEST_CASE("signatures") {
   check_error(module, "two functions are named @f");
 }
 
+TEST_CASE("parameters of a module are states") {
+  auto with = [](const std::string& names, const std::string& aliases) {
+    return "module @m { parameters [" + names + "] func @main(%x: f32[2], %w: f32[2]) -> (f32[2], f32[2]) " +
+           "inputs [\"x\", \"w\"] aliases " + aliases + " { return %x, %w } }";
+  };
+  auto module = parse_or_fail("m", with("\"w\", \"elsewhere\"", "[-1, 1]"));
+  CHECK(error_of(*module).empty());
+  CHECK(module->is_parameter("w"));
+  CHECK_FALSE(module->is_parameter("x"));
+  check_text(with("\"w\"", "[-1, -1]"), "@main: 'w' is a parameter of the module, but no state");
+  check_text(with("\"w\", \"w\"", "[-1, 1]"), "two parameters are named 'w'");
+}
+
 TEST_CASE("declared gradients speak of results and parameters that there are") {
   auto check = [](const std::string& declaration, const std::string& wanted) {
     check_text("module @m { func @f(%x: f32[2], %n: i64[]) -> (f32[2], i64[]) { return %x, %n } func @main" +

@@ -103,6 +103,7 @@ inline Program sample_program() {
   int weights = add("w", Space::Weights, 1024, 0), bytes = add("bytes", Space::Arena, 256, 40960);
   program.buffers[static_cast<size_t>(middle)].location = "/net/conv";
   program.buffers[static_cast<size_t>(add("past", Space::State, 256, 41216, 0))].initial = weights;
+  program.buffers[static_cast<size_t>(add("trained", Space::Parameters, 256, 0, 1))].initial = weights;
   Constant constant;
   constant.buffer = weights;
   program.constants.push_back(std::move(constant));

@@ -67,7 +67,8 @@ TEST_CASE("that file holds every op, predicate, space, step and promise") {
     CHECK(kinds.count(static_cast<OpKind>(i)) == 1);
   }
   CHECK(predicates.size() == 6);
-  CHECK(spaces == std::set{Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State});
+  CHECK(spaces ==
+        std::set{Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State, Space::Parameters});
   CHECK(promises == std::set{Overwriting::Pointwise, Overwriting::RowWise, Overwriting::Sliding});
   std::vector<const Step*> steps;
   collect(program->steps, steps);

@@ -116,6 +116,40 @@ TEST_CASE("a new state is copied while the old one is read, and made in place wh
   CHECK(late.program.steps.size() == 3);
 }
 
+TEST_CASE("parameters lie in a block of their own, and are updated there") {
+  for (bool allowed : {false, true}) {
+    ProgramMaker m;
+    int in = m.buffer(3, Space::Input, 0), weight = m.buffer(4, Space::Parameters, 0),
+        bias = m.buffer(1, Space::Parameters, 1), made = m.buffer(4), out = m.buffer(2, Space::Output, 0);
+    auto buffer = [&](int number) -> kernel::Buffer& {
+      return m.program.buffers[static_cast<size_t>(number)];
+    };
+    buffer(in).name = "x", buffer(weight).name = "w", buffer(bias).name = "b", buffer(out).name = "x";
+    std::vector<std::pair<int, int>> pairs;
+    if (allowed) pairs = {{0, 0}};
+    m.program.steps = {m.call({out}, {in, weight, bias}), m.call({made}, {weight}, pairs),
+                       copy_step(m, made, weight)};
+    SharedLayout parameters, shared;
+    parameters.add(Space::Parameters, "b", 64);
+    parameters.add(Space::Parameters, "w", 250);
+    parameters.add(Space::Parameters, "b", 64);
+    shared.add(Space::State, "count", 8);
+    shared.add(Space::Output, "x", 128);
+    ArenaOptions options;
+    options.parameters = &parameters;
+    options.shared = &shared;
+    plan_arena(m.program, options);
+    CHECK(m.program.steps.size() == (allowed ? 2u : 3u));
+    CHECK(parameters.bytes == 64 + 256);
+    CHECK(buffer(bias).offset == 0);
+    CHECK(buffer(weight).offset == 64);
+    CHECK(buffer(out).offset == 64);
+    CHECK(buffer(in).offset >= shared.bytes); // has the output's name
+    CHECK(m.program.arena_bytes == 192 + 192 + (allowed ? 0 : 256));
+    CHECK(m.program.arena_lower_bound <= m.program.arena_bytes);
+  }
+}
+
 TEST_CASE("a state that a loop reads is not overwritten within it") {
   ProgramMaker m;
   int flag = m.buffer(1), state = m.buffer(4, Space::State, 0), made = m.buffer(4), seen = m.buffer(4),

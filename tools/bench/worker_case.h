@@ -188,7 +188,9 @@ struct Model {
     call.size = sizeof call;
     call.variant = kVariant;
     auto* arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kArenaBytes + 127) / 64 * 64));
+    call.parameters = static_cast<unsigned char*>(std::aligned_alloc(64, (kParameterBytes + 127) / 64 * 64));
     auto slot = [&](const IoFacts& io) -> void* {
+      if (io.is_parameter) return call.parameters + io.offset;
       return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64);
     };
     for (int i = 0; i < kNumInputs; ++i) inputs.push_back(slot(kInputs[i]));
@@ -214,10 +216,11 @@ struct Model {
   void reset() {
     for (const StateFacts& state : kStates) {
       if (state.bytes == 0) continue;
+      unsigned char* const block = state.is_parameter ? call.parameters : call.arena;
       if (state.initial >= 0)
-        std::memcpy(call.arena + state.offset, call.weights + state.initial, size_t(state.bytes));
+        std::memcpy(block + state.offset, call.weights + state.initial, size_t(state.bytes));
       else
-        std::memset(call.arena + state.offset, 0, size_t(state.bytes));
+        std::memset(block + state.offset, 0, size_t(state.bytes));
     }
   }
   // Lets runs share their work among so many threads.

@@ -41,7 +41,7 @@ Result read_budget(const char* option, const std::string& text, std::optional<in
   if (text.empty()) return {};
   budget = driver::parse_size(text);
   if (!budget)
-    return usage_error(std::string(option) + ": '" + text + "' is no size such as 20000, 64K, 2M or 1G");
+    return usage_error(std::string(option) + ": '" + text + "' is no size such as 20000, 64K, 1.5M or 1G");
   return {};
 }
 

@@ -160,6 +160,9 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
                   "the most pieces into which a string is split where the model does not say; default 64")
       ->check(whole_between(1, 1 << 20));
   add_threads_option(verb, flags.options.goals.threads);
+  verb.add_option("--memory-budget", flags.memory_budget,
+                  "bytes that the arena may take, e.g. 200K: values are computed again rather than kept until "
+                  "it fits");
   verb.add_option("--schedule-db", flags.options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
 }
@@ -268,6 +271,16 @@ void CompileFlags::add_training_to(CLI::App& verb) {
       ->take_all();
 }
 
+static Result read_memory_budget(CompileFlags& flags) {
+  if (flags.memory_budget.empty()) return {};
+  flags.options.memory_budget = driver::parse_size(flags.memory_budget);
+  if (!flags.options.memory_budget)
+    return usage_error("--memory-budget: '" + flags.memory_budget +
+                       "' is no size such as 20000, 64K, 1.5M or 1G");
+  flags.options.flags.push_back("--memory-budget=" + flags.memory_budget);
+  return {};
+}
+
 // --train with what belongs to it.
 static Result read_training(CompileFlags& flags) {
   if (flags.training.empty()) return {};
@@ -309,6 +322,7 @@ Result CompileFlags::finish() {
     flags.push_back("--text-pieces=" + std::to_string(max));
   if (options.goals.threads > 1) flags.push_back("--threads=" + std::to_string(options.goals.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
+  if (Result read = read_memory_budget(*this); !read) return read;
   for (const std::string& path : options.link)
     if (!std::filesystem::exists(path)) return usage_error("--link " + path + ": there is no such file");
   if (loader == "system") options.loader = driver::Loader::System;

@@ -16,7 +16,8 @@ namespace firn::tool {
 struct CompileFlags {
   driver::CompileOptions options;
   // --optimize, --multiversion for `cpus`, and others by their names.
-  std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader, training;
+  std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader, training,
+      memory_budget;
   std::vector<std::string> visible_to;
   bool no_winograd = false;
   // --dim, --hot for specializations, --max for bounds, --shape, --length, --const, --name, --state,

@@ -238,7 +238,9 @@ firn_jit_instance* firn_jit_instance_create(firn_jit_model* model, void* arena, 
     instance->model = model->model;
     auto* memory = static_cast<std::byte*>(arena);
     if (!memory) memory = instance->memory.allocate(d.arena_bytes, d.arena_alignment);
-    instance->instance = std::make_unique<driver::Instance>(model->model->executable(), memory);
+    std::byte* parameters =
+        d.parameter_bytes > 0 ? instance->memory.allocate(d.parameter_bytes, d.arena_alignment) : nullptr;
+    instance->instance = std::make_unique<driver::Instance>(model->model->executable(), memory, parameters);
     for (int32_t kind : {FIRN_JIT_INPUT, FIRN_JIT_OUTPUT, FIRN_JIT_STATE})
       instance->shown[kind].resize(model->model->tensors(kind)->size());
     add_pool(*instance);

@@ -44,7 +44,7 @@ void derive_log_softmax(VectorJacobian& v) {
 
 } // namespace
 
-static bool is_norm(const Instruction& composite) {
+static bool is_normalization(const Instruction& composite) {
   static constexpr const char* kNames[] = {"layer_norm", "rms_norm", "instance_norm", "group_norm",
                                            "batch_norm"};
   return std::any_of(std::begin(kNames), std::end(kNames),
@@ -56,12 +56,12 @@ static bool is_class_loss(const Instruction& composite) {
 }
 
 static bool has_blocked_dot_rule(const Instruction& composite) {
-  return is_composite(composite, "blocked_dot") && !has_byte_rows(composite);
+  return has_blocked_dot_shapes(composite) && !has_byte_rows(composite);
 }
 
 bool has_composite_rule(const Instruction& composite) {
   return adjoint_of(composite).form == AdjointForm::Elementwise || is_composite(composite, "softmax") ||
-         is_composite(composite, "log_softmax") || is_norm(composite) || is_class_loss(composite) ||
+         is_composite(composite, "log_softmax") || is_normalization(composite) || is_class_loss(composite) ||
          has_resample_rule(composite) || has_blocked_dot_rule(composite) || has_recurrent_rule(composite);
 }
 
@@ -70,7 +70,7 @@ void derive_composite(VectorJacobian& v) {
   if (is_empty(v.y().type())) return;
   if (is_composite(v.primal, "softmax")) return derive_softmax(v);
   if (is_composite(v.primal, "log_softmax")) return derive_log_softmax(v);
-  if (is_norm(v.primal)) return derive_norm(v);
+  if (is_normalization(v.primal)) return derive_norm(v);
   if (is_class_loss(v.primal)) return derive_class_loss(v);
   if (is_composite(v.primal, "resample")) return derive_resample(v);
   derive_blocked_dot(v);
