@@ -228,6 +228,7 @@ def check_pairs(symbolic):
     check("conv2 reverse" in expect(step, 0).stdout, "the time of a training step has no gradient of its convolutions")
     check("conv2 reverse" not in expect([*step, "--entry=evaluate"], 0).stdout, "a loss alone takes gradients")
     expect([*step, "--entry=zz"], 2, "no function @zz")
+    expect(["compile", *step[1:4], "--entry=step"], 2, "--entry goes with firn bench --train")
     expect(["ops", "Frobnicate"], 2, "no operator")
 
 

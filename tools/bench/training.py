@@ -53,26 +53,28 @@ template <class Tensor> static bool fill(const char* path, Tensor tensor) {
 }
 
 int main(int, char** arguments) {
-  static Net::Arena arena;
-  NetStep step(arena);
-  if (!fill(arguments[1], step.x()) || !fill(arguments[2], step.labels())) return 1;
-  step.learning_rate().data()[0] = 1e-3f;
+  static Net::Parameters parameters;
+  static Net::Trainer::Arena arena;
+  parameters.reset();
+  Net::Trainer trainer(arena, parameters);
+  if (!fill(arguments[1], trainer.x()) || !fill(arguments[2], trainer.labels())) return 1;
+  trainer.learning_rate() = 1e-3f;
   const double seconds = std::atof(arguments[3]);
   for (int i = 0; i < 3; ++i)
-    if (!step.run()) return 2;
-  double first = step.loss().data()[0], begun = cpu_seconds();
-  if (!step.run()) return 2;
+    if (!trainer.step()) return 2;
+  double first = double(trainer.loss()), begun = cpu_seconds();
+  if (!trainer.step()) return 2;
   const int count = std::max(1, int(1e-3 / std::max(cpu_seconds() - begun, 1e-7)));
   std::vector<double> times;
   begun = cpu_seconds();
   while (times.size() < 5 || cpu_seconds() - begun < seconds) {
     double before = cpu_seconds();
     for (int i = 0; i < count; ++i)
-      if (!step.run()) return 2;
+      if (!trainer.step()) return 2;
     times.push_back((cpu_seconds() - before) / count);
   }
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  std::printf("%.9g %g %g\n", times[times.size() / 2], first, double(step.loss().data()[0]));
+  std::printf("%.9g %g %g\n", times[times.size() / 2], first, double(trainer.loss()));
 }
 """
 
@@ -106,7 +108,7 @@ def jax_step(networks, net, batch, optimizer):
         zeros = jax.tree.map(rival.np.zeros_like, trained)
         state += [zeros, jax.tree.map(rival.np.copy, zeros), rival.np.float32(0)]
     donated = tuple(range(min(3, len(state))))
-    step = jax.jit(adam if optimizer == "adam" else sgd, donate_argnums=donated).lower(*state, frozen, *data).compile()
+    step = jax.jit(adam if optimizer == "adam" else sgd, donate_argnums=donated)
 
     def call():
         results = step(*state, frozen, *data)
@@ -199,7 +201,7 @@ class FirnStep:
         checked([options.firn, "compile", *self.words, "-q", "-mcpu=native", "-o", self.path("net"), "--class", "Net"])
         with open(self.path("train.cpp"), "w") as file:
             file.write(PROGRAM)
-        runtime = [os.path.join(ROOT, "runtime", name) for name in ("status.cpp", "cpu_features.cpp")]
+        runtime = [os.path.join(ROOT, "runtime", name) for name in ("status.cpp", "cpu_features.cpp", "saved_tensors.cpp")]
         checked([os.environ.get("CXX", "c++"), "-std=c++17", "-O2", "-I", ROOT, "-I", os.path.join(ROOT, "include"),
                  self.path("train.cpp"), *runtime, self.path("net.o"), "-o", self.path("train")])
 

@@ -73,6 +73,8 @@ Result check_emit(const CompileCommand& command) {
 Result finish(CompileCommand& command) {
   if (Result done = command.flags.finish(); !done) return done;
   driver::CompileOptions& options = command.flags.options;
+  if (options.training && !options.entry.empty())
+    return usage_error("--train gives an object all its functions: --entry goes with firn bench --train");
   for (auto [name, kind] : kEmits)
     if (command.emit == name) options.emit = kind;
   if (Result checked = check_emit(command); !checked) return checked;

@@ -160,9 +160,10 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
                   "the most pieces into which a string is split where the model does not say; default 64")
       ->check(whole_between(1, 1 << 20));
   add_threads_option(verb, flags.options.goals.threads);
-  verb.add_option("--memory-budget", flags.memory_budget,
-                  "bytes that the arena may take, e.g. 200K: values are computed again rather than kept until "
-                  "it fits");
+  verb.add_option(
+      "--memory-budget", flags.memory_budget,
+      "bytes that the arena may take, e.g. 200K: values are computed again rather than kept until "
+      "it fits");
   verb.add_option("--schedule-db", flags.options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
 }
@@ -248,10 +249,11 @@ void CompileFlags::add_generation_to(CLI::App& verb, bool jobs) {
 void CompileFlags::add_text_to(CLI::App& verb) {
   verb.add_option("--weights-in", options.weights_in,
                   "side file with the large constants of a graph in text form");
-  verb.add_option("--entry", options.entry,
-                  "the function of a graph in text form that is the model, such as a declared gradient, or with "
-                  "--train one of the functions that it makes; default: @main, and for compile all that are "
-                  "not called");
+  verb.add_option(
+      "--entry", options.entry,
+      "the function of a graph in text form that is the model, such as a declared gradient, or with "
+      "bench --train one of the functions that a step has; default: @main, and for compile all that are "
+      "not called");
 }
 
 void CompileFlags::add_training_to(CLI::App& verb, bool has_defaults) {

@@ -1,7 +1,8 @@
 // select_and_scatter: the result is filled with the initial value; then, window by window in the order of the
 // source, elements are compared with the one selected so far, and the selected one takes the window's element
 // of the source. Where all operands lie in blocks of one dim that windows do not slide over, lanes run along
-// these blocks, each with a selection of its own.
+// these blocks, each with a selection of its own. Where windows of two elements stand side by side along the
+// last dim, lanes run along the source, and a window's elements are the even and the odd ones of two vectors.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/item_loops.h"
@@ -26,6 +27,7 @@ public:
       (windows_[d] == WindowDim{} ? plain_ : windowed_).push_back(d);
     row_lanes_ = plan::element_code(plan::value_bits(type_.dtype), context.target()).lanes;
     find_blocks();
+    find_pairs();
   }
 
   void emit() {
@@ -57,6 +59,17 @@ private:
     blocked_ = layout.blocks[0].dim;
     int lanes = layout.blocks[0].size;
     lanes_ = Lanes{std::make_shared<const Symbol>(Symbol{"lane", 0, lanes - 1}), 0, lanes};
+  }
+
+  void find_pairs() {
+    if (blocked_ >= 0 || windowed_.empty() || windowed_.back() + 1 != windows_.size()) return;
+    WindowDim window = windows_.back();
+    window.pad_high = 0; // if windows end within the operand
+    bool is_plain = type_.layout.is_plain() && source_type_.layout.is_plain() &&
+                    instruction_.operand(0).type().layout.is_plain();
+    bool ends_within = (type_.dims.back().extent - source_type_.dims.back().extent * 2).lower_bound() >= 0;
+    bool is_word = type_.dtype == DType::F32 || type_.dtype == DType::F64 || type_.dtype == DType::I32;
+    has_pairs_ = is_plain && is_word && ends_within && window == WindowDim{.size = 2, .stride = 2};
   }
 
   bool is_blocked(size_t dim) const { return static_cast<int>(dim) == blocked_; }
@@ -97,7 +110,23 @@ private:
 
   void emit_under_windows(Index at) {
     fill(at, load_element(b_, initial_, instruction_.operand(2).type(), {}, Lanes{}));
+    if (has_pairs_) return scatter_lines(at);
     for_each_of(windowed_, source_type_, at, [&](const Index& position) { scatter(position); });
+  }
+
+  // Lines of the source by vectors.
+  void scatter_lines(Index at) {
+    std::vector<size_t> outer(windowed_.begin(), windowed_.end() - 1);
+    const IntExpr& extent = source_type_.dims.back().extent;
+    for_each_of(outer, source_type_, at, [&](const Index& line) {
+      emit_vector_loop(b_, extent, lanes_along(extent, row_lanes_), /*unroll=*/1, [&](const Lanes& lanes) {
+        lanes_ = lanes;
+        Index position = line;
+        position.back() = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
+        scatter(position);
+      });
+    });
+    lanes_ = Lanes{};
   }
 
   // Rows of a plain result are filled by vectors.
@@ -170,7 +199,7 @@ private:
     return b_.splat(b_.cast(kernel::OpKind::IndexCast, b_.index(number), kernel::Scalar::I32), lanes_.count);
   }
 
-  // The first element is compared with itself, too, which leaves it selected.
+  // The number of the selected element. The first one is compared with itself, too, which leaves it selected.
   kernel::Register select(const std::vector<Walk>& walks, const Index& position) {
     Index first = position;
     IntExpr number = 0;
@@ -178,11 +207,32 @@ private:
       first[walk.dim] = walk.start + walk.lower * walk.dilation;
       number = number * walk.size + walk.lower;
     }
+    if (takes_pairs()) return select_of_pairs(walks, position, first, number);
     return for_each_element(walks, position, {load_x(first), lanes_of(number)},
                             [&](const Index& here, const IntExpr& candidate, const Registers& selected) {
-                              kernel::Register x = load_x(here), stays = scalar_code(0, selected[0], x);
-                              return Registers{b_.select(stays, selected[0], x),
-                                               b_.select(stays, selected[1], lanes_of(candidate))};
+                              return better(selected, load_x(here), candidate);
+                            })[1];
+  }
+
+  // The element selected so far and its number, or those of a candidate.
+  Registers better(const Registers& selected, kernel::Register x, const IntExpr& candidate) {
+    kernel::Register stays = scalar_code(0, selected[0], x);
+    return {b_.select(stays, selected[0], x), b_.select(stays, selected[1], lanes_of(candidate))};
+  }
+
+  // Whether the lanes at hand are windows side by side.
+  bool takes_pairs() const { return has_pairs_ && lanes_.count > 1; }
+
+  kernel::Register select_of_pairs(const std::vector<Walk>& walks, const Index& position, const Index& first,
+                                   const IntExpr& number) {
+    const Type& type = instruction_.operand(0).type();
+    std::vector<Walk> lines(walks.begin(), walks.end() - 1);
+    return for_each_element(lines, position, {load_of_pair(x_, type, first, 0), lanes_of(number)},
+                            [&](Index here, const IntExpr& line, Registers selected) {
+                              here.back() = walks.back().start;
+                              for (int i = 0; i < 2; ++i)
+                                selected = better(selected, load_of_pair(x_, type, here, i), line * 2 + i);
+                              return selected;
                             })[1];
   }
 
@@ -194,14 +244,50 @@ private:
     where_all_positive(b_, counts, [&] {
       kernel::Register selected = select(walks, position),
                        update = load_element(b_, source_, source_type_, position, lanes_);
+      if (takes_pairs()) return scatter_pairs(walks, position, selected, update);
       for_each_element(walks, position, {}, [&](const Index& here, const IntExpr& number, const Registers&) {
         kernel::Register old = load_element(b_, result_, type_, here, lanes_);
-        kernel::Register is_here =
-            b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, selected, lanes_of(number));
-        store_element(b_, result_, type_, here, lanes_, b_.select(is_here, scalar_code(1, old, update), old));
+        store_element(b_, result_, type_, here, lanes_, scattered(old, selected, number, update));
         return Registers{};
       });
     });
+  }
+
+  // An element of the result, which gets the update if its number is the selected one.
+  kernel::Register scattered(kernel::Register old, kernel::Register selected, const IntExpr& number,
+                             kernel::Register update) {
+    kernel::Register is_here =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, selected, lanes_of(number));
+    return b_.select(is_here, scalar_code(1, old, update), old);
+  }
+
+  void scatter_pairs(const std::vector<Walk>& walks, const Index& position, kernel::Register selected,
+                     kernel::Register update) {
+    std::vector<Walk> lines(walks.begin(), walks.end() - 1);
+    for_each_element(lines, position, {}, [&](Index here, const IntExpr& line, const Registers&) {
+      here.back() = walks.back().start;
+      Registers pair;
+      for (int i = 0; i < 2; ++i)
+        pair.push_back(scattered(load_of_pair(result_, type_, here, i), selected, line * 2 + i, update));
+      IntExpr offset = lanes_.at_first(type_.offset_of(here));
+      for (int half = 0; half < 2; ++half) {
+        std::vector<int64_t> order;
+        for (int i = 0, at = half * lanes_.count; i < lanes_.count; ++i, ++at)
+          order.push_back(at / 2 + at % 2 * lanes_.count);
+        b_.store(b_.shuffle(pair[0], pair[1], std::move(order)), result_, offset + half * lanes_.count);
+      }
+      return Registers{};
+    });
+  }
+
+  // The first or the second element of the windows that begin at `start`.
+  kernel::Register load_of_pair(int buffer, const Type& type, const Index& start, int64_t number) {
+    IntExpr offset = lanes_.at_first(type.offset_of(start));
+    kernel::MachineType vector = value_type(type.dtype, lanes_.count);
+    std::vector<int64_t> order;
+    for (int i = 0; i < lanes_.count; ++i) order.push_back(2 * i + number);
+    return b_.shuffle(b_.load(vector, buffer, offset), b_.load(vector, buffer, offset + lanes_.count),
+                      std::move(order));
   }
 
   kernel::Register load_x(const Index& at) {
@@ -226,6 +312,7 @@ private:
   int x_, source_, initial_, result_;
   std::vector<size_t> plain_, windowed_; // dims that windows do not slide over, and the others
   int blocked_ = -1;                     // the dim whose blocks are lanes, if there is one
+  bool has_pairs_ = false; // windows of two elements stand side by side along lines of plain operands
   Lanes lanes_;
   int64_t row_lanes_;
 };
