@@ -46,7 +46,7 @@ Expected<std::string> opt_kernels(const OptOptions& options, const std::string& 
   for (auto [name, is_given] : {std::pair{"--weights-in", !options.weights_in.empty()},
                                 {"--weights-out", !options.weights_out.empty()},
                                 {"--memory-budget", options.memory_budget.has_value()},
-                        {"--math", options.goals.strict_math()}})
+                                {"--math", options.goals.strict_math()}})
     if (is_given) return usage_error(std::string(name) + " goes with a graph in text form, not with kernels");
   auto program = parse_kernels(options.input, text);
   if (!program) return program.error();

@@ -18,7 +18,7 @@ struct OptOptions {
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
   Goals goals;
   int rewrite_limit = -1;
-  std::optional<int64_t> memory_budget; // of rematerialize, in bytes
+  std::optional<int64_t> memory_budget; // bytes, for rematerialize
   bool verify_only = false;
 };
 

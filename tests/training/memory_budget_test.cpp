@@ -1,4 +1,5 @@
-// Objects of training steps and gradients within a budget of memory: the bits of those without, in less memory.
+// Objects of training steps and gradients within a budget of memory: the bits of those without, in less of
+// it.
 #include "compiler/driver/object_runner.h"
 #include "compiler/graph/hlo_text.h"
 #include "tests/random/guarded_heap.h"
@@ -42,7 +43,7 @@ std::vector<LiteralRef> arguments_of(const Function& function, int64_t step) {
       arguments.push_back(Literal::scalar(DType::F32, 0.05));
     else
       arguments.push_back(drawn(type, step + static_cast<int64_t>(i), 29, 97, 64));
-    // What Adam divides by starts from zeros.
+    // Adam divides by the root of it, which starts from zeros.
     if (name.ends_with(".square") && step == 0)
       arguments.back() = std::make_shared<Literal>(type.dtype, type.static_dims());
   }
@@ -134,8 +135,8 @@ std::string perceptron(int depth) {
     const std::string n = std::to_string(i);
     text += weights("w" + n, "24,24", 24 * 24, i);
     text += "    %d" + n + " = dot " + from + ", %w" + n +
-            " {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [0]} : f32[19,24]\n    %s" + n +
-            " = sine %d" + n + " : f32[19,24]\n";
+            " {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [0]} : f32[19,24]\n    %s" +
+            n + " = sine %d" + n + " : f32[19,24]\n";
     from = "%s" + n;
   }
   return text + "    return " + from + "\n  }\n}";
@@ -143,9 +144,10 @@ std::string perceptron(int depth) {
 
 // Residual blocks of two convolutions each, over maps of 11 x 13, and a mean over positions.
 std::string residual(int blocks) {
-  std::string text = "module @residual {\n  func @main(%x: f32[3,8,11,13]) -> (f32[3,8]) inputs [\"x\"] outputs "
-                     "[\"y\"] {\n    %zero = constant 0 : f32[]\n    %few = constant 0.00699 : f32[]\n"
-                     "    %zeros = broadcast_in_dim %zero {dims = []} : f32[3,8,11,13]\n",
+  std::string text =
+                  "module @residual {\n  func @main(%x: f32[3,8,11,13]) -> (f32[3,8]) inputs [\"x\"] outputs "
+                  "[\"y\"] {\n    %zero = constant 0 : f32[]\n    %few = constant 0.00699 : f32[]\n"
+                  "    %zeros = broadcast_in_dim %zero {dims = []} : f32[3,8,11,13]\n",
               from = "%x";
   auto convolution = [&](const std::string& n, const std::string& of, int seed) {
     text += weights("w" + n, "8,8,3,3", 8 * 8 * 9, seed);
@@ -157,12 +159,13 @@ std::string residual(int blocks) {
     convolution(n + "a", from, 2 * i);
     text += "    %r" + n + " = maximum %c" + n + "a, %zeros : f32[3,8,11,13]\n";
     convolution(n + "b", "%r" + n, 2 * i + 1);
-    text += "    %a" + n + " = add %c" + n + "b, " + from + " : f32[3,8,11,13]\n    %o" + n + " = maximum %a" + n +
-            ", %zeros : f32[3,8,11,13]\n";
+    text += "    %a" + n + " = add %c" + n + "b, " + from + " : f32[3,8,11,13]\n    %o" + n +
+            " = maximum %a" + n + ", %zeros : f32[3,8,11,13]\n";
     from = "%o" + n;
   }
   return text + "    %sum = reduce " + from +
-         ", %zero {dims = [2, 3]} region(%p: f32[], %q: f32[]) {\n      %t = add %p, %q : f32[]\n      return %t\n"
+         ", %zero {dims = [2, 3]} region(%p: f32[], %q: f32[]) {\n      %t = add %p, %q : f32[]\n      "
+         "return %t\n"
          "    } : f32[3,8]\n    %part = broadcast_in_dim %few {dims = []} : f32[3,8]\n"
          "    %y = multiply %sum, %part : f32[3,8]\n    return %y\n  }\n}";
 }
@@ -170,28 +173,30 @@ std::string residual(int blocks) {
 // Layers of one head of attention and a dense layer, with what they add to, over 21 tokens of 16.
 std::string encoder(int layers) {
   const std::string dense = " {lhs_batch = [], lhs_contract = [2], rhs_batch = [], rhs_contract = [0]} : ";
-  std::string text = "module @encoder {\n  func @main(%x: f32[2,21,16]) -> (f32[2,21,16]) inputs [\"x\"] outputs "
-                     "[\"y\"] {\n    %zero = constant 0 : f32[]\n",
-              from = "%x";
+  std::string
+      text = "module @encoder {\n  func @main(%x: f32[2,21,16]) -> (f32[2,21,16]) inputs [\"x\"] outputs "
+             "[\"y\"] {\n    %zero = constant 0 : f32[]\n",
+      from = "%x";
   for (int i = 0; i < layers; ++i) {
     const std::string n = std::to_string(i);
     for (const char* name : {"q", "k", "v"}) {
       text += weights(name + n + "w", "16,16", 256, 5 * i + name[0]);
       text += "    %" + (name + n) + " = dot " + from + ", %" + name + n + "w" + dense + "f32[2,21,16]\n";
     }
-    text += "    %s" + n + " = dot %q" + n + ", %k" + n +
-            " {lhs_batch = [0], lhs_contract = [2], rhs_batch = [0], rhs_contract = [2]} : f32[2,21,21]\n    %e" + n +
-            " = exponential %s" + n + " : f32[2,21,21]\n    %t" + n + " = reduce %e" + n +
-            ", %zero {dims = [2]} region(%p" + n + ": f32[], %r" + n + ": f32[]) {\n      %u" + n + " = add %p" + n +
-            ", %r" + n + " : f32[]\n      return %u" + n + "\n    } : f32[2,21]\n    %b" + n +
-            " = broadcast_in_dim %t" + n + " {dims = [0, 1]} : f32[2,21,21]\n    %m" + n + " = divide %e" + n + ", %b" +
-            n + " : f32[2,21,21]\n    %o" + n + " = dot %m" + n + ", %v" + n +
-            " {lhs_batch = [0], lhs_contract = [2], rhs_batch = [0], rhs_contract = [1]} : f32[2,21,16]\n    %h" + n +
-            " = add %o" + n + ", " + from + " : f32[2,21,16]\n";
+    text +=
+        "    %s" + n + " = dot %q" + n + ", %k" + n +
+        " {lhs_batch = [0], lhs_contract = [2], rhs_batch = [0], rhs_contract = [2]} : f32[2,21,21]\n    %e" +
+        n + " = exponential %s" + n + " : f32[2,21,21]\n    %t" + n + " = reduce %e" + n +
+        ", %zero {dims = [2]} region(%p" + n + ": f32[], %r" + n + ": f32[]) {\n      %u" + n + " = add %p" +
+        n + ", %r" + n + " : f32[]\n      return %u" + n + "\n    } : f32[2,21]\n    %b" + n +
+        " = broadcast_in_dim %t" + n + " {dims = [0, 1]} : f32[2,21,21]\n    %m" + n + " = divide %e" + n +
+        ", %b" + n + " : f32[2,21,21]\n    %o" + n + " = dot %m" + n + ", %v" + n +
+        " {lhs_batch = [0], lhs_contract = [2], rhs_batch = [0], rhs_contract = [1]} : f32[2,21,16]\n    %h" +
+        n + " = add %o" + n + ", " + from + " : f32[2,21,16]\n";
     text += weights("f" + n + "w", "16,48", 768, i) + weights("g" + n + "w", "48,16", 768, i + 3);
-    text += "    %i" + n + " = dot %h" + n + ", %f" + n + "w" + dense + "f32[2,21,48]\n    %j" + n + " = tanh %i" + n +
-            " : f32[2,21,48]\n    %l" + n + " = dot %j" + n + ", %g" + n + "w" + dense + "f32[2,21,16]\n    %z" + n +
-            " = add %l" + n + ", %h" + n + " : f32[2,21,16]\n";
+    text += "    %i" + n + " = dot %h" + n + ", %f" + n + "w" + dense + "f32[2,21,48]\n    %j" + n +
+            " = tanh %i" + n + " : f32[2,21,48]\n    %l" + n + " = dot %j" + n + ", %g" + n + "w" + dense +
+            "f32[2,21,16]\n    %z" + n + " = add %l" + n + ", %h" + n + " : f32[2,21,16]\n";
     from = "%z" + n;
   }
   return text + "    return " + from + "\n  }\n}";

@@ -160,9 +160,10 @@ static void add_code_options(CLI::App& verb, CompileFlags& flags) {
                   "the most pieces into which a string is split where the model does not say; default 64")
       ->check(whole_between(1, 1 << 20));
   add_threads_option(verb, flags.options.goals.threads);
-  verb.add_option("--memory-budget", flags.memory_budget,
-                  "bytes that the arena may take, e.g. 200K: values are computed again rather than kept until "
-                  "it fits");
+  verb.add_option(
+      "--memory-budget", flags.memory_budget,
+      "bytes that the arena may take, e.g. 200K: values are computed again rather than kept until "
+      "it fits");
   verb.add_option("--schedule-db", flags.options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
 }

@@ -1,9 +1,9 @@
 // Greedy choice of what to compute again, then removal of what proves needless.
 //
-// A value that nothing reads for a while, which memory is short in, is dropped and computed again in front of
-// its next reader, with those of its operands that are gone by then. The step that lowers the bytes beyond the
-// budget, summed over the schedule, by most per cycle comes first. A value whose first reader comes late costs
-// nothing: it is only computed later.
+// A value that nothing reads for a while, over which memory is short, is dropped and computed again in front
+// of its next reader, with those of its operands that are gone by then. The step that lowers the bytes beyond
+// the budget, summed over the schedule, by most per cycle comes first. A value whose first reader comes late
+// costs nothing: it is only computed later.
 #include "compiler/passes/rematerialization/recomputation.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace firn {
 namespace {
 
 constexpr int64_t kEffort = 40'000'000; // entries of schedules looked at from each start: a second
-constexpr size_t kMaxChain = 64;         // computations that are repeated together
-constexpr size_t kTried = 24;            // candidates whose schedules are looked at in one step
+constexpr size_t kMaxChain = 64;        // computations that are repeated together
+constexpr size_t kTried = 24;           // candidates whose schedules are looked at in one step
 // Budgets on the way from the peak to the one wanted. Early ones flatten peaks before plateaus.
 constexpr int kStages[] = {1, 4, 16};
 
@@ -173,7 +173,8 @@ private:
       known[number] = true;
     }
     std::stable_sort(found.begin(), found.end(), [&](int a, int b) {
-      return at(lives.schedule()[static_cast<size_t>(a)]).cost > at(lives.schedule()[static_cast<size_t>(b)]).cost;
+      return at(lives.schedule()[static_cast<size_t>(a)]).cost >
+             at(lives.schedule()[static_cast<size_t>(b)]).cost;
     });
     return found;
   }
@@ -215,8 +216,8 @@ private:
     // One that is made at the gap's begin is not made there any more.
     bool is_made = lives.schedule()[static_cast<size_t>(begin)] == operand;
     size_t from = static_cast<size_t>(begin) + (is_made ? 0 : 1), to = static_cast<size_t>(next);
-    double gain = std::min(beyond[to] - beyond[from],
-                           static_cast<double>(each.bytes) * (over[to] - over[from]));
+    double gain =
+        std::min(beyond[to] - beyond[from], static_cast<double>(each.bytes) * (over[to] - over[from]));
     if (gain > 0) gaps.push_back({operand, begin, next, gain / (each.cost + 1)});
   }
 
