@@ -146,7 +146,7 @@ std::string perceptron(int depth) {
 std::string residual(int blocks) {
   std::string text =
                   "module @residual {\n  func @main(%x: f32[3,8,11,13]) -> (f32[3,8]) inputs [\"x\"] outputs "
-                  "[\"y\"] {\n    %zero = constant 0 : f32[]\n    %few = constant 0.00699 : f32[]\n"
+                  "[\"y\"] {\n    %zero = constant [0] : f32[]\n    %few = constant [0.00699] : f32[]\n"
                   "    %zeros = broadcast_in_dim %zero {dims = []} : f32[3,8,11,13]\n",
               from = "%x";
   auto convolution = [&](const std::string& n, const std::string& of, int seed) {
@@ -175,7 +175,7 @@ std::string encoder(int layers) {
   const std::string dense = " {lhs_batch = [], lhs_contract = [2], rhs_batch = [], rhs_contract = [0]} : ";
   std::string
       text = "module @encoder {\n  func @main(%x: f32[2,21,16]) -> (f32[2,21,16]) inputs [\"x\"] outputs "
-             "[\"y\"] {\n    %zero = constant 0 : f32[]\n",
+             "[\"y\"] {\n    %zero = constant [0] : f32[]\n",
       from = "%x";
   for (int i = 0; i < layers; ++i) {
     const std::string n = std::to_string(i);
@@ -205,7 +205,7 @@ std::string encoder(int layers) {
 // A chain whose gradient with respect to its input is an entry function.
 constexpr const char* kGradient = R"(module @gradient {
   func @main(%x: f32[37,40]) -> (f32[]) {
-    %zero = constant 0 : f32[]
+    %zero = constant [0] : f32[]
     %1 = exponential %x : f32[37,40]
     %p = dot %1, %x {lhs_batch = [], lhs_contract = [0], rhs_batch = [], rhs_contract = [0]} : f32[40,40]
     %2 = sine %p : f32[40,40]
