@@ -146,13 +146,13 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
 
 std::optional<int64_t> parse_byte_count(const std::string& text) {
   constexpr std::pair<const char*, int> kSuffixes[] = {{"", 0}, {"K", 10}, {"k", 10}, {"M", 20}, {"G", 30}};
-  constexpr size_t kMaxDigits = 9; // of the fraction
+  constexpr size_t kMaxDigits = 9; // behind the point
   int64_t value = 0, part = 0;
   const char *begin = text.data(), *end = begin + text.size();
   const auto [at, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || value < 0 || at == begin || *begin == '-') return std::nullopt;
   std::string suffix(at, end);
-  int64_t scale = 1; // of the fraction
+  int64_t scale = 1; // ten to the power of the fraction's digits
   if (suffix.starts_with(".")) {
     const size_t digits = suffix.find_first_not_of("0123456789", 1);
     const size_t length = std::min(digits, suffix.size()) - 1;
@@ -162,7 +162,8 @@ std::optional<int64_t> parse_byte_count(const std::string& text) {
     suffix.erase(0, length + 1);
   }
   for (const auto& [name, shift] : kSuffixes)
-    if (suffix == name && value <= (INT64_MAX >> shift) - 1) return (value << shift) + (part << shift) / scale;
+    if (suffix == name && value <= (INT64_MAX >> shift) - 1)
+      return (value << shift) + (part << shift) / scale;
   return std::nullopt;
 }
 

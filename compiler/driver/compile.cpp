@@ -132,7 +132,7 @@ constexpr struct {
     {"passes", read_schedules},       //
     {nullptr, run_graph_passes},      // graph IR -> fused and laid out, with plans for every CPU
     {nullptr, place_shared},          // parameters and states that entries have in common
-    {nullptr, fit_memory},            // what does not fit a budget of memory is computed again
+    {nullptr, fit_memory},            // -> with values computed again, within a budget
     {"plan", plan_kernels},           // -> complete plans for every CPU
     {"lower", make_first_program},    // -> kernel IR, its constants and buffers placed
     {nullptr, make_further_programs}, // kernel IR for other CPUs, values of dims, entries and @prepare

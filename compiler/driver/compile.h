@@ -72,7 +72,7 @@ struct CompileOptions {
   std::string weights_out; // side file of --emit=graph
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
-  // Bytes that the arena may take: values are computed again rather than kept until it fits (memory_budget.h).
+  // Bytes that the arena may take: memory_budget.h makes it fit.
   std::optional<int64_t> memory_budget;
   unsigned jobs = 0;        // threads that generate code; 0: as many as the machine runs at once
   std::string cache_folder; // keeps machine code for later compilations; empty: memory does, for this process

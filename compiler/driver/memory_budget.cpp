@@ -1,6 +1,6 @@
-// Rounds of rematerialize and the memory planner. The pass knows the results of kernels, the planner also what
-// kernels take while they run and what is computed in place: the pass is told a budget that differs from the
-// one asked for by as much as its account was wrong in the round before.
+// Rounds of rematerialize and the memory planner. The pass knows the results of kernels, the planner also
+// what kernels take while they run and what is computed in place: the pass is told a budget that differs from
+// the one asked for by as much as its account was wrong in the round before.
 #include "compiler/driver/memory_budget.h"
 
 #include "compiler/artifact/report.h"
@@ -79,19 +79,19 @@ private:
   Expected<ArenaUse> measure(const Module& module, const Function& entry) {
     auto plans = plan::plan_cpus(entry, {c_.cpus, options_.goals, c_.schedules ? &*c_.schedules : nullptr});
     if (!plans) return plans.error();
-    ArenaUse most;
+    ArenaUse largest;
     for (size_t cpu = 0; cpu < c_.cpus.size(); ++cpu) {
       ProgramSource from = source_of(options_, c_, entry, *plans, cpu);
       ProgramSource source{module, entry, from.plans, from.lowering, from.arena};
       auto program = lower_entry(source, stages_);
       if (!program) return program.error();
       std::vector<int> fullest = memory::plan_arena(*program, source.arena);
-      if (program->arena_bytes < most.bytes) continue;
-      most = {program->arena_bytes, {}};
+      if (program->arena_bytes < largest.bytes) continue;
+      largest = {program->arena_bytes, {}};
       for (int number : fullest)
-        most.fullest.push_back(contributor(program->buffers[static_cast<size_t>(number)]));
+        largest.fullest.push_back(contributor(program->buffers[static_cast<size_t>(number)]));
     }
-    return most;
+    return largest;
   }
 
   const CompileOptions& options_;

@@ -32,6 +32,7 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
   if (!target) return target.error();
   PipelineRun run{PassOptions(options.goals, *target ? &**target : nullptr)};
   run.options.rewrite_limit = options.rewrite_limit;
+  run.options.memory_budget = options.memory_budget;
   std::string passes =
       options.passes == "default" ? default_pipeline(module, run.options.target != nullptr) : options.passes;
   if (Result done = run_passes(module, passes, run); !done) return done.error();
@@ -44,6 +45,7 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
 Expected<std::string> opt_kernels(const OptOptions& options, const std::string& text) {
   for (auto [name, is_given] : {std::pair{"--weights-in", !options.weights_in.empty()},
                                 {"--weights-out", !options.weights_out.empty()},
+                                {"--memory-budget", options.memory_budget.has_value()},
                                 {"--math", options.goals.strict_math()}})
     if (is_given) return usage_error(std::string(name) + " goes with a graph in text form, not with kernels");
   auto program = parse_kernels(options.input, text);

@@ -4,6 +4,8 @@
 #include "compiler/support/diagnostic.h"
 #include "compiler/support/goals.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace firn::driver {
@@ -16,6 +18,7 @@ struct OptOptions {
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
   Goals goals;
   int rewrite_limit = -1;
+  std::optional<int64_t> memory_budget; // bytes, for rematerialize
   bool verify_only = false;
 };
 

@@ -55,5 +55,6 @@ TEST_CASE("byte counts with binary suffixes") {
   CHECK(parse_byte_count("1.5K") == 1536);
   CHECK(parse_byte_count("0.25M") == 1 << 18);
   CHECK(parse_byte_count("1.0001K") == 1024);
-  for (const char* bad : {"", "K", "-1", "1.5", "1.K", "1.xK", "1.0000000001K", "64KB", "99999999999G"}) CHECK_FALSE(parse_byte_count(bad));
+  for (const char* bad : {"", "K", "-1", "1.5", "1.K", "1.xK", "1.0000000001K", "64KB", "99999999999G"})
+    CHECK_FALSE(parse_byte_count(bad));
 }

@@ -6,8 +6,8 @@ which computes values again has within the budget, by a mixed integer program. r
     recomputation_optimum.py OUT [--count N] [--seconds S]     # needs numpy and scipy; runs for minutes
 
 The program is Checkmate's (Jain et al., 2020): stage t ends where kernel t stands in the given order. In a stage, kernels
-1 to t may run in that order; R says which do, S which results are there when the stage begins, F which one is freed behind
-which kernel. Instances that are not solved to optimality in time are left out.
+1 to t may run in that order, which is a limit that other schedules need not keep; R says which do, S which results are there when the stage begins, F which one is freed behind
+which kernel. Instances that are not solved to optimality in time are left out, as are those where another order is enough.
 
 A line of the file is a kernel, `bytes cost is_result operand...`, and `instance BUDGET OPTIMUM` begins each instance.
 """
@@ -21,7 +21,7 @@ from scipy.sparse import coo_matrix
 
 def training_graph(rng):
     """A chain with skips, and its way back: kernel by kernel (operands, bytes, cost, is_result)."""
-    depth = rng.randint(4, 9)
+    depth = rng.randint(3, 5)
     kernels = []
     for i in range(depth):
         operands = {i - 1} if i else set()
@@ -40,7 +40,7 @@ def training_graph(rng):
 
 def random_graph(rng):
     """Kernels that read any earlier ones, near ones more often."""
-    count = rng.randint(10, 20)
+    count = rng.randint(8, 14)
     kernels = []
     for i in range(count):
         operands = {max(0, i - 1 - int(rng.expovariate(0.35))) for _ in range(rng.randint(1, 3))} if i else set()
@@ -58,6 +58,11 @@ def plain_peak(kernels):
             last[operand] = i
     last = [len(kernels) if kernel[3] else last[i] for i, kernel in enumerate(kernels)]
     return max(sum(kernels[i][1] for i in range(at + 1) if last[i] >= at) for at in range(len(kernels)))
+
+
+def floor(kernels):
+    """No schedule needs less: what one kernel reads and writes."""
+    return max(size + sum(kernels[operand][1] for operand in operands) for operands, size, _, _ in kernels)
 
 
 class Rows:
@@ -123,16 +128,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=25)
     arguments = parser.parse_args()
     with open(arguments.out, "w", encoding="ascii") as out:
         out.write("# Written by recomputation_optimum.py.\n")
         for seed in range(arguments.count):
             rng = random.Random(seed)
             kernels = (training_graph if seed % 2 == 0 else random_graph)(rng)
-            budget = round(plain_peak(kernels) * rng.choice([0.5, 0.6, 0.7, 0.8]))
+            least, peak = floor(kernels), plain_peak(kernels)
+            budget = round(least + (peak - least) * rng.choice([0.2, 0.35, 0.5, 0.7]))
             best = optimum(kernels, budget, arguments.seconds)
-            if best is None:
+            if best is None or best == sum(kernel[2] for kernel in kernels):
                 continue
             out.write(f"instance {budget} {best}\n")
             for operands, size, cost, is_result in kernels:

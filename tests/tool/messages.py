@@ -306,6 +306,8 @@ def check_cpus():
 
 def check_budgets():
     expect(["compile", MODEL, "--ram-budget=1K", "-o", "never"], 1, "RAM use of ", "; largest: ", "input 'image' 3.1 kB", "result of ")
+    expect(["compile", MODEL, "--memory-budget=1K", "-o", "never"], 1, "the arena of @main, with values computed again, of ",
+           "exceeds the budget of 1,024 B by ", "; largest: ", "input 'image' 3.1 kB")
     expect(["compile", MODEL, "--flash-budget=1K", "-o", "never"], 1, "flash use of ", "; largest: ", "kB")
 
 

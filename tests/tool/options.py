@@ -112,6 +112,7 @@ OPT = {
     "--weights-in": [("nowhere", "nowhere")], "--weights-out": [("/nowhere/w", "No such file or directory")],
     "--target": [("nonsense", "is not supported")], "--mcpu": [("frobnicator", "choices: ")], "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
+    "--memory-budget": [("1.5", "no size such as"), ("-1", "no size such as")],
     "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None, "--threads": [("0", ""), ("x", "")],
 }
 QUANTIZE = {
@@ -217,7 +218,7 @@ def check_pairs(symbolic):
             expect(["compile", MODEL, "--emit=" + emit, option], 2, "no effect with --emit=" + emit)
     expect(["compile", MODEL, "--json", "--report"], 2, "excludes")
     expect(["compile", MODEL, "--emit=kernel", "-o", "kernels.kir"], 0)
-    for option in ("--weights-in=w", "--weights-out=w", "--math=strict"):
+    for option in ("--weights-in=w", "--weights-out=w", "--math=strict", "--memory-budget=1K"):
         expect(["opt", "kernels.kir", option], 2, option.split("=")[0] + " goes with a graph in text form")
     expect(["opt", "kernels.kir", "--passes=merge-equal-kernel"], 2, "did you mean 'merge-equal-kernels'?")
     os.remove("kernels.kir")

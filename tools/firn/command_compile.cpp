@@ -37,14 +37,6 @@ struct CompileCommand {
   bool time_passes = false, report = false, explain = false, quiet = false, json = false;
 };
 
-Result read_budget(const char* option, const std::string& text, std::optional<int64_t>& budget) {
-  if (text.empty()) return {};
-  budget = driver::parse_size(text);
-  if (!budget)
-    return usage_error(std::string(option) + ": '" + text + "' is no size such as 20000, 64K, 1.5M or 1G");
-  return {};
-}
-
 // Options that would have no effect on what --emit asks for.
 Result check_emit(const CompileCommand& command) {
   const driver::CompileOptions& options = command.flags.options;
@@ -86,9 +78,9 @@ Result finish(CompileCommand& command) {
   }
   for (const std::string& name : options.external)
     if (!external.insert(name).second) return usage_error("--external: '" + name + "' is given twice");
-  if (Result read = read_budget("--flash-budget", command.flash_budget, options.flash_budget); !read)
+  if (Result read = read_size("--flash-budget", command.flash_budget, options.flash_budget); !read)
     return read;
-  return read_budget("--ram-budget", command.ram_budget, options.ram_budget);
+  return read_size("--ram-budget", command.ram_budget, options.ram_budget);
 }
 
 // Facts go to standard output, unless that is where the text of --emit goes.

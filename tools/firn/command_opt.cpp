@@ -31,6 +31,8 @@ void add_opt_command(CLI::App& app, Action& action) {
   auto level = std::make_shared<std::string>(), math = std::make_shared<std::string>();
   add_level_options(*verb, *level, *math);
   add_threads_option(*verb, options->goals.threads);
+  auto budget = std::make_shared<std::string>();
+  verb->add_option("--memory-budget", *budget, "bytes for rematerialize, e.g. 200K");
   CLI::Option* limit =
       verb->add_option("--rewrite-limit", options->rewrite_limit, "stop after this many changes, to bisect");
   limit->check(whole_between(0, INT_MAX));
@@ -43,10 +45,12 @@ void add_opt_command(CLI::App& app, Action& action) {
       "  firn opt --passes=merge-equal-kernels kernels.kir\n"
       "  firn opt --passes=default -mcpu=x86-64-v3 -Os --math=strict graph.hlo\n"
       "  firn compile model.onnx --emit=graph --passes=none -o graph.hlo --weights-out graph.weights");
-  verb->callback([options, level, math, &action] {
+  verb->callback([options, level, math, budget, &action] {
     if (*level == "s" || *level == "z") options->goals.opt_level = firn::OptLevel::Os;
     if (*math == "strict") options->goals.math = firn::Math::Strict;
-    action = [options] {
+    action = [options, budget] {
+      if (Result read = read_size("--memory-budget", *budget, options->memory_budget); !read)
+        return report(read.error());
       auto text = driver::opt(*options);
       return text ? print_result(*text) : report(text.error(), options->input);
     };

@@ -276,16 +276,6 @@ void CompileFlags::add_training_to(CLI::App& verb, bool has_defaults) {
   if (!has_defaults) chosen->needs(train);
 }
 
-static Result read_memory_budget(CompileFlags& flags) {
-  if (flags.memory_budget.empty()) return {};
-  flags.options.memory_budget = driver::parse_size(flags.memory_budget);
-  if (!flags.options.memory_budget)
-    return usage_error("--memory-budget: '" + flags.memory_budget +
-                       "' is no size such as 20000, 64K, 1.5M or 1G");
-  flags.options.flags.push_back("--memory-budget=" + flags.memory_budget);
-  return {};
-}
-
 // --train with what belongs to it.
 static Result read_training(CompileFlags& flags) {
   if (flags.training.empty() && !flags.has_training_defaults) return {};
@@ -330,7 +320,8 @@ Result CompileFlags::finish() {
     flags.push_back("--text-pieces=" + std::to_string(max));
   if (options.goals.threads > 1) flags.push_back("--threads=" + std::to_string(options.goals.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
-  if (Result read = read_memory_budget(*this); !read) return read;
+  if (Result read = read_size("--memory-budget", memory_budget, options.memory_budget); !read) return read;
+  if (!memory_budget.empty()) flags.push_back("--memory-budget=" + memory_budget);
   for (const std::string& path : options.link)
     if (!std::filesystem::exists(path)) return usage_error("--link " + path + ": there is no such file");
   if (loader == "system") options.loader = driver::Loader::System;

@@ -1,6 +1,7 @@
 // Checks of values. Each gives an empty text, or what is wrong with the word.
 #include "tools/firn/value_checks.h"
 
+#include "compiler/driver/compile_text.h"
 #include "compiler/support/nearest.h"
 
 #include <cmath>
@@ -53,6 +54,13 @@ CLI::Validator whole_between(long long min, long long max) {
 
 CLI::Validator not_empty() {
   return CLI::Validator([](const std::string& word) { return word.empty() ? "the value is empty" : ""; }, "");
+}
+
+Result read_size(const char* option, const std::string& text, std::optional<int64_t>& bytes) {
+  if (text.empty()) return {};
+  bytes = driver::parse_size(text);
+  if (bytes) return {};
+  return usage_error(std::string(option) + ": '" + text + "' is no size such as 20000, 64K, 1.5M or 1G");
 }
 
 } // namespace firn::tool

@@ -1,9 +1,9 @@
 // Greedy choice of what to compute again, then removal of what proves needless.
 //
-// A value that nothing reads for a while, which memory is short in, is dropped and computed again in front of
-// its next reader, with those of its operands that are gone by then. The step that lowers the bytes beyond the
-// budget, summed over the schedule, by most per cycle comes first. A value whose first reader comes late costs
-// nothing: it is only computed later.
+// A value that nothing reads for a while, over which memory is short, is dropped and computed again in front
+// of its next reader, with those of its operands that are gone by then. The step that lowers the bytes beyond
+// the budget, summed over the schedule, by most per cycle comes first. A value whose first reader comes late
+// costs nothing: it is only computed later.
 #include "compiler/passes/rematerialization/recomputation.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kEffort = 400'000'000; // entries of schedules looked at: some seconds
-constexpr size_t kMaxChain = 64;         // computations that are repeated together
-constexpr size_t kTried = 24;            // candidates whose schedules are looked at in one step
+constexpr int64_t kEffort = 40'000'000; // entries of schedules looked at from each start: a second
+constexpr size_t kMaxChain = 64;        // computations that are repeated together
+constexpr size_t kTried = 24;           // candidates whose schedules are looked at in one step
 // Budgets on the way from the peak to the one wanted. Early ones flatten peaks before plateaus.
 constexpr int kStages[] = {1, 4, 16};
 
@@ -35,7 +35,7 @@ public:
     for (int at = end - 1; at >= 0; --at) {
       size_t number = number_at(schedule, at);
       const Computation& each = computations[number];
-      kept[static_cast<size_t>(at)] = last[number] >= 0 || each.has_no_reader;
+      kept[static_cast<size_t>(at)] = last[number] >= 0 || (each.has_no_reader && !each.is_result);
       if (!kept[static_cast<size_t>(at)]) continue;
       lasts[static_cast<size_t>(at)] = std::max(at, last[number]);
       last[number] = -1;
@@ -173,7 +173,8 @@ private:
       known[number] = true;
     }
     std::stable_sort(found.begin(), found.end(), [&](int a, int b) {
-      return at(lives.schedule()[static_cast<size_t>(a)]).cost > at(lives.schedule()[static_cast<size_t>(b)]).cost;
+      return at(lives.schedule()[static_cast<size_t>(a)]).cost >
+             at(lives.schedule()[static_cast<size_t>(b)]).cost;
     });
     return found;
   }
@@ -196,21 +197,27 @@ private:
     std::vector<int> touched(computations_.size(), -1); // the last entry that made or read it
     for (int i = 0; i < lives.size(); ++i) {
       int number = lives.schedule()[static_cast<size_t>(i)];
-      for (int operand : at(number).operands) add_gap(operand, touched, i, beyond, over, gaps);
+      for (int operand : at(number).operands) add_gap(lives, operand, touched, i, beyond, over, gaps);
       touched[static_cast<size_t>(number)] = i;
     }
+    for (size_t i = 0; i < computations_.size(); ++i)
+      if (computations_[i].is_result)
+        add_gap(lives, static_cast<int>(i), touched, lives.size(), beyond, over, gaps);
     std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.gain > b.gain; });
     return gaps;
   }
 
-  void add_gap(int operand, std::vector<int>& touched, int next, const std::vector<double>& beyond,
-               const std::vector<double>& over, std::vector<Gap>& gaps) const {
+  void add_gap(const Lives& lives, int operand, std::vector<int>& touched, int next,
+               const std::vector<double>& beyond, const std::vector<double>& over,
+               std::vector<Gap>& gaps) const {
     int begin = std::exchange(touched[static_cast<size_t>(operand)], next);
     const Computation& each = at(operand);
-    if (begin + 1 >= next || each.bytes == 0) return;
-    size_t from = static_cast<size_t>(begin) + 1, to = static_cast<size_t>(next);
-    double gain = std::min(beyond[to] - beyond[from],
-                           static_cast<double>(each.bytes) * (over[to] - over[from]));
+    if (begin < 0 || begin + 1 >= next || each.bytes == 0) return;
+    // One that is made at the gap's begin is not made there any more.
+    bool is_made = lives.schedule()[static_cast<size_t>(begin)] == operand;
+    size_t from = static_cast<size_t>(begin) + (is_made ? 0 : 1), to = static_cast<size_t>(next);
+    double gain =
+        std::min(beyond[to] - beyond[from], static_cast<double>(each.bytes) * (over[to] - over[from]));
     if (gain > 0) gaps.push_back({operand, begin, next, gain / (each.cost + 1)});
   }
 
@@ -223,15 +230,16 @@ private:
     size_t tried = 0;
     for (const Gap& gap : find_gaps(lives, target)) {
       if (tried >= kTried && best) break;
-      for (const Schedule& chain : chains(lives, gap)) {
-        Lives next = with(lives, chain, gap.next);
-        double freed = excess - next.excess(target);
-        if (freed <= 0) continue;
-        double rate = freed / std::max(next.cost() - lives.cost(), 1e-3);
-        if (rate <= best_rate) continue;
-        best_rate = rate;
-        best = std::move(next);
-      }
+      for (int place : places(lives, gap))
+        for (const Schedule& chain : chains(lives, gap.number, place)) {
+          Lives next = with(lives, chain, place);
+          double freed = excess - next.excess(target);
+          if (freed <= 0) continue;
+          double rate = freed / std::max(next.cost() - lives.cost(), 1e-3);
+          if (rate <= best_rate) continue;
+          best_rate = rate;
+          best = std::move(next);
+        }
       ++tried;
     }
     if (!best) return false;
@@ -268,31 +276,45 @@ private:
     return behind != entries.begin() && lives.last(*(behind - 1)) >= place;
   }
 
+  // Entries in front of which the value may be had again: the one that ends the gap, and those within it
+  // that are the last to read one of its operands.
+  std::vector<int> places(const Lives& lives, const Gap& gap) const {
+    std::vector<int> found = {gap.next};
+    for (int operand : at(gap.number).operands) {
+      const std::vector<int>& entries = entries_[static_cast<size_t>(operand)];
+      auto behind = std::lower_bound(entries.begin(), entries.end(), gap.next);
+      if (behind == entries.begin()) continue;
+      int last = lives.last(*(behind - 1));
+      if (last > gap.begin && last < gap.next && std::find(found.begin(), found.end(), last) == found.end())
+        found.push_back(last);
+    }
+    return found;
+  }
+
   // Ways to have the value again: operands that are gone are kept for it if they are small enough, and
   // computed again otherwise.
-  std::vector<Schedule> chains(const Lives& lives, const Gap& gap) {
+  std::vector<Schedule> chains(const Lives& lives, int number, int place) {
     std::vector<Schedule> found;
-    int64_t bytes = at(gap.number).bytes;
+    int64_t bytes = at(number).bytes;
     for (int64_t kept : {INT64_MAX, bytes, bytes / 4, int64_t{0}}) {
-      auto chain = chain_of(lives, gap, kept);
+      auto chain = chain_of(lives, number, place, kept);
       if (chain && std::find(found.begin(), found.end(), *chain) == found.end())
         found.push_back(std::move(*chain));
     }
     return found;
   }
 
-  std::optional<Schedule> chain_of(const Lives& lives, const Gap& gap, int64_t kept_bytes) const {
+  std::optional<Schedule> chain_of(const Lives& lives, int wanted, int place, int64_t kept_bytes) const {
     std::set<int> chain;
-    std::vector<int> todo = {gap.number};
-    if (!may_run_at(gap.number, gap.next)) return std::nullopt;
+    std::vector<int> todo = {wanted};
+    if (!may_run_at(wanted, place)) return std::nullopt;
     while (!todo.empty()) {
       int number = todo.back();
       todo.pop_back();
       if (!chain.insert(number).second) continue;
       if (chain.size() > kMaxChain) return std::nullopt;
       for (int operand : at(number).operands)
-        if (!is_there(lives, operand, gap.next) && at(operand).bytes > kept_bytes &&
-            may_run_at(operand, gap.next))
+        if (!is_there(lives, operand, place) && at(operand).bytes > kept_bytes && may_run_at(operand, place))
           todo.push_back(operand);
     }
     return Schedule(chain.begin(), chain.end());

@@ -54,8 +54,7 @@ Instruction* repeat(const Instruction& original, std::vector<Value> operands, In
 class Rescheduling {
 public:
   Rescheduling(Region& region, const RepeatableKernels& kernels)
-      : region_(region), kernels_(kernels),
-        end_(region.append_constant(Literal::scalar(DType::F32, 0.0))) {
+      : region_(region), kernels_(kernels), end_(region.append_constant(Literal::scalar(DType::F32, 0.0))) {
     for (const auto& instruction : region.instructions())
       operands_[instruction.get()] = instruction->operands();
   }
@@ -89,7 +88,7 @@ private:
     return &instruction;
   }
 
-  // What stands for a value of the given order at this place of the new one.
+  // Stands for a value of the given order at this place of the new one.
   Value current(Value value) {
     if (stays(*value.def)) return value;
     if (!is_view(*value.def)) return {latest_.at(value.def), value.index};
@@ -120,8 +119,8 @@ private:
 
   Region& region_;
   const RepeatableKernels& kernels_;
-  Instruction* end_; // new places are in front of it
-  std::unordered_map<const Instruction*, std::vector<Value>> operands_; // as they were given
+  Instruction* end_;                                                    // new places are in front of it
+  std::unordered_map<const Instruction*, std::vector<Value>> operands_; // the given ones
   std::unordered_map<const Instruction*, Instruction*> latest_;         // by given kernel
   std::map<std::pair<const Instruction*, const Instruction*>, Instruction*> views_; // by view and its operand
   std::set<const Instruction*> placed_;                                             // given ones that stay

@@ -1,4 +1,4 @@
-// What every kernel reads, how much memory its result takes, what it costs, and whether it may run again.
+// Reads off a function what its kernels read, take, cost, and whether they may run again.
 #include "compiler/passes/rematerialization/repeatable_kernels.h"
 
 #include "compiler/graph/computed_indices.h"
@@ -13,7 +13,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kAlignment = 64; // of buffers in the arena
+constexpr int64_t kAlignment = 64; // bytes, as the memory planner has it
 
 int64_t result_bytes(const Instruction& instruction) {
   int64_t bytes = 0;
@@ -122,8 +122,9 @@ private:
     made.may_repeat = may_repeat(instruction);
     if (is_pointwise(instruction))
       for (const Value& operand : instruction.operands())
-        if (auto found = numbers_.find(operand.def);
-            found != numbers_.end() && operand.type() == instruction.type() && operand.def->num_results() == 1)
+        if (auto found = numbers_.find(operand.def); found != numbers_.end() &&
+                                                     operand.type() == instruction.type() &&
+                                                     operand.def->num_results() == 1)
           made.takes_over.push_back(found->second);
     numbers_[&instruction] = static_cast<int>(result_.computations.size());
     result_.computations.push_back(std::move(made));
