@@ -264,6 +264,23 @@ void CompileFlags::add_training_to(CLI::App& verb) {
           "default: all floats with dims")
       ->needs(train)
       ->take_all();
+  verb.add_option(
+          "--gradients", gradients,
+          "with --train: also give gradients as outputs 'gradient NAME' of @step, by name or pattern; "
+          "kept: of all trained tensors; repeatable")
+      ->needs(train)
+      ->take_all();
+  verb.add_option("--lora", adapters,
+                  "with --train: rank=N[,alpha=X]:NAME trains adapters x A B * X / N of that rank beside the "
+                  "weights of products with this name or pattern, which stay as they are, quantised or not; "
+                  "repeatable; trains nothing else unless --trainable says so")
+      ->needs(train)
+      ->take_all();
+  verb.add_option("--micro-batch", micro_batch,
+                  "with --train: process N rows of the batch at once and add up their gradients, in an arena "
+                  "for N rows; the batch varies by multiples of N (--dim batch=N..MAX:N)")
+      ->needs(train)
+      ->check(whole_between(1, kLargestExtent));
 }
 
 // --train with what belongs to it.
@@ -274,6 +291,17 @@ static Result read_training(CompileFlags& flags) {
   training.trainable.patterns = flags.trainable;
   flags.options.flags.push_back("--train=" + flags.training);
   for (const std::string& pattern : flags.trainable) flags.options.flags.push_back("--trainable=" + pattern);
+  for (const std::string& text : flags.adapters) {
+    if (Result parsed = driver::parse_adapters(text, training); !parsed) return parsed;
+    flags.options.flags.push_back("--lora=" + text);
+  }
+  training.micro_batch = flags.micro_batch;
+  if (flags.micro_batch > 0)
+    flags.options.flags.push_back("--micro-batch=" + std::to_string(flags.micro_batch));
+  for (const std::string& pattern : flags.gradients) {
+    training.kept_gradients.push_back(pattern == "kept" ? "*" : pattern);
+    flags.options.flags.push_back("--gradients=" + pattern);
+  }
   return {};
 }
 

@@ -19,16 +19,17 @@ struct CompileFlags {
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader, training;
   std::vector<std::string> visible_to;
   bool no_winograd = false;
+  int64_t micro_batch = 0; // 0: not given
   // --dim, --hot for specializations, --max for bounds, --shape, --length, --const, --name, --state,
-  // --custom-op, --value, --trainable: each may be repeated.
+  // --custom-op, --value, --trainable, --gradients, --lora: each may be repeated.
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
-      values, trainable;
+      values, trainable, gradients, adapters;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
   // Adds the part of these that says what the model is and which passes it takes, for verbs without code.
   void add_model_to(CLI::App& verb);
-  // Adds --train and --trainable.
+  // Adds --train and what belongs to it.
   void add_training_to(CLI::App& verb);
   // Adds what goes with graphs in text form.
   void add_text_to(CLI::App& verb);
