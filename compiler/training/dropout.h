@@ -1,7 +1,7 @@
 // Dropouts of a training step. Whether an element is dropped is a pure function of the seed, the number of
 // steps that were made, the dropout's place among those of the model, the element's row in the batch and its
-// place in the row. So a step is one of its state and inputs, whatever the threads, the slices of the batch or
-// the machine.
+// place in the row. So a step is one of its state and inputs, whatever the threads, the slices of the batch
+// or the machine.
 #pragma once
 
 #include "compiler/graph/builder.h"

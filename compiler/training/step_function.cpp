@@ -70,8 +70,8 @@ private:
     wide_rate_ = builder_.convert(rate_, DType::F64);
   }
 
-  // The function gives the gradients, then what the function that it is a gradient of computes: the loss, with
-  // slices what divides it, and running statistics.
+  // The function gives the gradients, then what the function that it is a gradient of computes: the loss,
+  // with slices what divides it, and running statistics.
   void declare_gradients() {
     GradientOf declared{parts_.loss.name(), 0, {}, {}, /*seedable=*/false, options_.straight_through};
     for (size_t i = 0; i < tensors_; ++i) {
@@ -106,8 +106,8 @@ private:
     return {results.begin(), loss};
   }
 
-  // Does so by slices of the batch: a loop carries the number of the slice, the sums of gradients, of the loss
-  // and of what divides all of these, and running statistics.
+  // Does so by slices of the batch: a loop carries the number of the slice, the sums of gradients, of the
+  // loss and of what divides all of these, and running statistics.
   std::vector<Value> add_up_slices(Value step_count) {
     const Symbol& batch = *batch_symbol(*parts_.source.target);
     Value rows = builder_.op(Opcode::DimSize, {arguments_[parts_.inputs() - 1]}, {{"dim", int64_t{0}}});
