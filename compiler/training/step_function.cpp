@@ -31,8 +31,11 @@ public:
     if (options_.clip_norm > 0) clip(gradients);
     Value number = builder_.binary(Opcode::Add, count, integer(1));
     for (size_t i = 0; i < tensors_; ++i) update(i, gradients[i], number);
-    set_next(count, number);
-    for (size_t i = 0; i < statistics_.size(); ++i) set_next(state(tensors_ + i), statistics_[i]);
+    set_next(count, guarded(count, number));
+    for (size_t i = 0; i < statistics_.size(); ++i) {
+      Value statistic = state(tensors_ + i);
+      set_next(statistic, guarded(statistic, statistics_[i]));
+    }
     return_results();
   }
 
@@ -191,17 +194,38 @@ private:
     std::vector<Value> arguments{parameter, gradient, wide_rate_, step_number};
     for (const std::string& kept : kept_names(parts_.optimizer))
       arguments.push_back(add_state(name + "." + kept, parameter.type()));
+    const Instruction* before = step_.body().instructions().back().get();
     std::vector<Value> updated =
         apply_function(builder_, parts_.optimizer, arguments, dtype, options_.numbers);
-    set_next(parameter, updated[0]);
+    for (size_t i = 1; i < updated.size(); ++i)
+      updated[i] = guarded_first(arguments[i + 3], updated[i], before);
+    set_next(parameter, guarded(parameter, updated[0]));
     for (size_t i = 1; i < updated.size(); ++i) set_next(arguments[i + 3], updated[i]);
   }
 
   // States stay what they are if the loss is no number. A result that does not depend on the elements of the
   // tensor, which a user's function may give, is broadcast to them.
-  void set_next(Value state, Value next) {
-    next_.push_back({state, builder_.select(is_broken_, state, next)});
+  Value guarded(Value state, Value next) { return builder_.select(is_broken_, state, next); }
+
+  // Does so right behind an instruction that follows `before`, so that what is computed from it reads the
+  // state: the element would otherwise need what the optimizer keeps, unguarded, in memory of its own.
+  Value guarded_first(Value state, Value next, const Instruction* before) {
+    Region& body = step_.body();
+    auto place =
+        std::find_if(body.instructions().rbegin(), body.instructions().rend(),
+                     [&](const auto& each) { return each.get() == next.def || each.get() == before; });
+    if (place->get() != next.def || next.def == before || !(next.type() == state.type()))
+      return guarded(state, next);
+    auto behind = place.base();
+    GraphBuilder builder(body, behind == body.instructions().end() ? nullptr : behind->get());
+    Value select = builder.select(is_broken_, state, next);
+    body.replace_uses(next, select);
+    for (int i = 0; i < select.def->num_operands(); ++i)
+      if (select.def->operand(i) == select) select.def->set_operand(i, next);
+    return select;
   }
+
+  void set_next(Value state, Value next) { next_.push_back({state, next}); }
 
   void return_results() {
     std::vector<Value> results{loss_};

@@ -6,6 +6,7 @@
 #include "tests/random/guarded_heap.h"
 #include "tests/training/training_case.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <unistd.h>
@@ -199,6 +200,23 @@ int64_t arena_bytes(const std::string& rows, int64_t micro_batch) {
   options.micro_batch = micro_batch;
   REQUIRE(training::make_training_step(*module, options));
   return compiled_step(*module)->program.arena_bytes;
+}
+
+// Kernels of loops over elements that touch the larger tensor or what is kept for it.
+int64_t large_updates(const std::string& optimizer) {
+  auto module = parsed(wide_text("2"));
+  REQUIRE(training::make_training_step(*module, options_of("loss=mse,optimizer=" + optimizer, {})));
+  auto compilation = compiled_step(*module);
+  const auto& kernels = compilation->program.kernels;
+  return std::count_if(kernels.begin(), kernels.end(), [](const auto& each) {
+    return each->name.starts_with("elementwise") && each->bytes >= 3 * 8 * 256 * 4;
+  });
+}
+
+TEST_CASE("a check of the loss costs no kernels", "[objects]") {
+  CHECK(large_updates("sgd") <= 1);
+  CHECK(large_updates("momentum") <= 2);
+  CHECK(large_updates("adam") == 3);
 }
 
 TEST_CASE("slices of a batch need a smaller arena", "[objects]") {
