@@ -166,12 +166,15 @@ private:
     if (!refused)
       return usage_error("'" + pattern + "' names no tensor that can be trained; there are " + listed());
     const Type& type = refused->tensor.constant->type();
-    return usage_error("'" + refused->tensor.name + "' is " + type.to_string() + ", which is not trained: " +
-                       (selection_.frozen.count(refused->tensor.constant)
-                            ? "it has an adapter, and stays as it is"
-                        : carries_gradients(type) ? "the loss does not depend on it, or it has no dims"
-                                                  : "quantised weights and integers stay as they are") +
-                       "; there are " + listed());
+    return usage_error(
+        "'" + refused->tensor.name + "' is " + type.to_string() + ", which is not trained: " +
+        (selection_.frozen.count(refused->tensor.constant) ? "it has an adapter, and stays as it is"
+         : carries_gradients(type)
+             ? "the loss does not depend on it, or it has no dims"
+             : (is_float(type.dtype)
+                    ? "floats narrower than f32 stay as they are"
+                    : "quantised weights and integers stay as they are, but may have adapters")) +
+        "; there are " + listed());
   }
 
   Result choose_last(const std::string& pattern) {
