@@ -1,6 +1,7 @@
 // See fixed_dims.h.
 #include "compiler/graph/fixed_dims.h"
 
+#include <functional>
 #include <utility>
 
 namespace firn {
@@ -14,12 +15,12 @@ FixedDims::~FixedDims() {
   for (Range& each : ranges_) each.instruction->attributes().set(each.attribute, std::move(each.type));
 }
 
-bool FixedDims::fix(Type& type) const {
+bool fix_dims(Type& type, const std::map<const Symbol*, int64_t>& values) {
   bool changed = false;
   for (Dim& dim : type.dims) {
     IntExpr extent = dim.extent.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
-      auto found = values_.find(&symbol);
-      return found == values_.end() ? std::nullopt : std::optional(IntExpr(found->second));
+      auto found = values.find(&symbol);
+      return found == values.end() ? std::nullopt : std::optional(IntExpr(found->second));
     });
     if (extent == dim.extent) continue;
     dim.extent = std::move(extent);
@@ -28,25 +29,52 @@ bool FixedDims::fix(Type& type) const {
   return changed;
 }
 
-void FixedDims::fix(Region& region) {
+namespace {
+
+using OnResult = std::function<void(Instruction&, int number, Type fixed)>;
+using OnRange = std::function<void(Instruction&, const std::string& attribute, Type fixed)>;
+
+// Calls back for every type of a result or an attribute that changes.
+void visit_fixed(const Region& region, const std::map<const Symbol*, int64_t>& values, const OnResult& result,
+                 const OnRange& range) {
   for (const auto& instruction : region.instructions()) {
-    for (int i = 0; i < instruction->num_results(); ++i) {
-      Type type = instruction->type(i);
-      if (!fix(type)) continue;
-      results_.push_back({instruction.get(), i, instruction->type(i)});
-      instruction->set_type(std::move(type), i);
-    }
+    for (int i = 0; i < instruction->num_results(); ++i)
+      if (Type type = instruction->type(i); fix_dims(type, values)) result(*instruction, i, std::move(type));
     std::vector<std::pair<std::string, Type>> ranges;
     for (const auto& [name, value] : instruction->attributes())
       if (const Type* type = std::get_if<Type>(&value)) ranges.emplace_back(name, *type);
-    for (auto& [name, type] : ranges) {
-      Type before = type;
-      if (!fix(type)) continue;
-      ranges_.push_back({instruction.get(), name, std::move(before)});
-      instruction->attributes().set(name, std::move(type));
-    }
-    for (int i = 0; i < instruction->num_regions(); ++i) fix(instruction->region(i));
+    for (auto& [name, type] : ranges)
+      if (fix_dims(type, values)) range(*instruction, name, std::move(type));
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      visit_fixed(instruction->region(i), values, result, range);
   }
+}
+
+} // namespace
+
+void fix_dims(Region& region, const std::map<const Symbol*, int64_t>& values) {
+  visit_fixed(
+      region, values,
+      [](Instruction& instruction, int number, Type fixed) {
+        instruction.set_type(std::move(fixed), number);
+      },
+      [](Instruction& instruction, const std::string& attribute, Type fixed) {
+        instruction.attributes().set(attribute, std::move(fixed));
+      });
+}
+
+void FixedDims::fix(Region& region) {
+  visit_fixed(
+      region, values_,
+      [&](Instruction& instruction, int number, Type fixed) {
+        results_.push_back({&instruction, number, instruction.type(number)});
+        instruction.set_type(std::move(fixed), number);
+      },
+      [&](Instruction& instruction, const std::string& attribute, Type fixed) {
+        ranges_.push_back(
+            {&instruction, attribute, std::get<Type>(*instruction.attributes().find(attribute))});
+        instruction.attributes().set(attribute, std::move(fixed));
+      });
 }
 
 } // namespace firn

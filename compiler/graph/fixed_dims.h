@@ -1,4 +1,4 @@
-// A module at fixed values of some of its dims, for a while.
+// A module, or a part of it, at fixed values of some of its dims.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -8,6 +8,11 @@
 #include <vector>
 
 namespace firn {
+
+// Puts numbers for symbols into a type, or into the types and attributes of all instructions, for good.
+// False: there was nothing to fix.
+bool fix_dims(Type& type, const std::map<const Symbol*, int64_t>& values);
+void fix_dims(Region& region, const std::map<const Symbol*, int64_t>& values);
 
 // Puts numbers for symbols into the types and attributes of all instructions, and takes them out at the end
 // of its life. Instructions stay the same objects, so that facts about them hold in both forms. Meanwhile
@@ -31,7 +36,6 @@ private:
     Type type;
   };
   void fix(Region& region);
-  bool fix(Type& type) const; // false: there was nothing to fix
 
   std::map<const Symbol*, int64_t> values_;
   std::vector<Result> results_; // types with their symbols, to restore

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace firn::training {
 namespace {
@@ -19,12 +20,13 @@ std::vector<int64_t> all_dims(Value x) {
 }
 
 Value sum(GraphBuilder& builder, Value x) {
+  if (x.rank() == 0) return x;
   return builder.reduce(Opcode::Add, x, all_dims(x), /*keep_dims=*/false);
 }
 
-Value mean(GraphBuilder& builder, Value x) {
-  if (x.rank() == 0) return x;
-  return builder.binary(Opcode::Divide, sum(builder, x), count_elements(builder, x, all_dims(x), x.dtype()));
+// Every element counts once.
+LossSums unweighted(GraphBuilder& builder, Value x) {
+  return {sum(builder, x), count_elements(builder, x, all_dims(x), x.dtype())};
 }
 
 IntExpr product(const std::vector<Dim>& dims) {
@@ -76,11 +78,23 @@ Result check_class_weights(const Function& loss, const Type& prediction, const s
                      " weights of classes, wants one for each of " + classes.extent.to_string());
 }
 
-Value write_loss(GraphBuilder& builder, const Function& loss, Value prediction, Value target,
-                 const std::vector<double>& class_weights, const Numbers& numbers) {
+bool weighs_by_predictions(const Function& loss) {
+  const Region& body = loss.body();
+  if (body.results().size() < 2) return false;
+  std::set<const Instruction*> reached{body.parameters()[0]};
+  for (const auto& instruction : body.instructions()) {
+    bool hands_on = is_float(instruction->type().dtype) && !instruction->is(Opcode::StopGradient);
+    for (Value operand : instruction->operands())
+      if (hands_on && reached.count(operand.def)) reached.insert(instruction.get());
+  }
+  return reached.count(body.results()[1].def) != 0;
+}
+
+LossSums write_loss_sums(GraphBuilder& builder, const Function& loss, Value prediction, Value target,
+                         const std::vector<double>& class_weights, const Numbers& numbers) {
   const DType element = prediction.dtype();
   if (!takes_rows(loss))
-    return mean(builder, apply_function(builder, loss, {prediction, target}, element, numbers)[0]);
+    return unweighted(builder, apply_function(builder, loss, {prediction, target}, element, numbers)[0]);
   Value rows = rows_of(builder, prediction);
   Value targets = target.rank() == prediction.rank() ? rows_of(builder, target)
                                                      : builder.reshape(target, {rows.type().dims[0]});
@@ -89,9 +103,9 @@ Value write_loss(GraphBuilder& builder, const Function& loss, Value prediction, 
     arguments.push_back(
         builder.constant(Literal::of(element, {static_cast<int64_t>(class_weights.size())}, class_weights)));
   std::vector<Value> results = apply_function(builder, loss, arguments, element, numbers);
-  if (results.size() == 1) return mean(builder, results[0]);
+  if (results.size() == 1) return unweighted(builder, results[0]);
   Value weighted = builder.binary(Opcode::Multiply, results[0], results[1]);
-  return builder.binary(Opcode::Divide, sum(builder, weighted), sum(builder, results[1]));
+  return {sum(builder, weighted), sum(builder, results[1])};
 }
 
 } // namespace firn::training

@@ -12,8 +12,15 @@ Expected<Type> target_type(const Function& loss, const std::string& output, cons
 // Whether there are as many weights of classes as the loss and the predictions want.
 Result check_class_weights(const Function& loss, const Type& prediction, const std::vector<double>& weights);
 
-// The loss of the batch, a scalar: the mean over all elements, or the weighted mean over all rows.
-Value write_loss(GraphBuilder& builder, const Function& loss, Value prediction, Value target,
-                 const std::vector<double>& class_weights, const Numbers& numbers);
+// Whether gradients reach the weights that a loss gives its rows.
+bool weighs_by_predictions(const Function& loss);
+
+// Scalars of the predictions' dtype: the sum of the loss over all elements, or over all rows with their
+// weights, and the number of elements or the sum of the weights.
+struct LossSums {
+  Value sum, count;
+};
+LossSums write_loss_sums(GraphBuilder& builder, const Function& loss, Value prediction, Value target,
+                         const std::vector<double>& class_weights, const Numbers& numbers);
 
 } // namespace firn::training

@@ -1,9 +1,12 @@
-// See training.h: @main with its trained tensors as states, and @evaluate.
-#include "compiler/graph/composites.h"
+// See training.h: what is trained, and @main with its states.
 #include "compiler/support/whole_number.h"
+#include "compiler/training/adapters.h"
+#include "compiler/training/dropout.h"
 #include "compiler/training/functions.h"
 #include "compiler/training/loss.h"
+#include "compiler/training/slices.h"
 #include "compiler/training/step_function.h"
+#include "compiler/training/training_forms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,14 +29,20 @@ public:
     if (Result found = find_functions(); !found) return found.error();
     if (Result found = find_prediction(); !found) return found.error();
     if (Result checked = check_numbers(); !checked) return checked.error();
-    auto tensors = choose_trained_tensors(main_, main_.body().results()[prediction_], options_.trainable);
+    auto selection = add_adapters();
+    if (!selection) return selection.error();
+    auto tensors = choose_trained_tensors(main_, main_.body().results()[prediction_], *selection);
     if (!tensors) return tensors.error();
-    free_inputs_ = main_.body().parameters().size();
-    make_states(*tensors);
-    Function& evaluate = add_evaluate();
-    StepParts parts{evaluate, evaluate.body().parameters().size() - tensors->size(), *optimizer_,
-                    [this](const std::string& wanted) { return unused_name(wanted); }};
-    add_step_function(module_, parts, options_);
+    if (Result known = check_kept_gradients(*tensors); !known) return known.error();
+    if (Result fits = check_micro_batch(); !fits) return fits.error();
+    const size_t inputs = main_.body().parameters().size();
+    std::vector<TrainedTensor> states = *tensors, statistics = running_statistics(*tensors);
+    states.insert(states.end(), statistics.begin(), statistics.end());
+    make_states(states);
+    LossSource source{main_, inputs, tensors->size(), prediction_, loss_, target_, "", ""};
+    if (target_) source.labels = unused_name("labels");
+    source.name = loss_ ? unused_name("loss") : main_.result_names[prediction_];
+    add_functions(source);
     module_.entry.clear();
     return std::move(step_);
   }
@@ -143,6 +152,21 @@ private:
     return usage_error("option '" + name + "' is " + std::to_string(value) + ", wants a whole number");
   }
 
+  Result check_kept_gradients(const std::vector<TrainedTensor>& tensors) const {
+    for (const std::string& pattern : options_.kept_gradients) {
+      std::string names;
+      bool is_found = false;
+      for (const TrainedTensor& tensor : tensors) {
+        is_found = is_found || matches_pattern(pattern, tensor.name);
+        names += (names.empty() ? "'" : ", '") + tensor.name + "'";
+      }
+      if (!is_found)
+        return usage_error("'" + pattern + "' names no trained tensor whose gradient there is; there are " +
+                           names);
+    }
+    return {};
+  }
+
   // Constants become parameters of @main, which leaves them as they are.
   void make_states(const std::vector<TrainedTensor>& tensors) {
     Region& body = main_.body();
@@ -165,52 +189,71 @@ private:
     body.set_results(std::move(results));
   }
 
-  // Losses that take logits look through the model's own last activation.
-  Value logits_of(Value prediction) const {
-    const Instruction& def = *prediction.def;
-    bool is_softmax = is_composite(def, "softmax") && def.attributes().integer("dim") == 1;
-    bool is_logit_loss = (options_.loss == "softmax_cross_entropy" && is_softmax) ||
-                         (options_.loss == "bce_with_logits" && def.is(Opcode::Logistic));
-    return is_logit_loss ? def.operand(0) : prediction;
+  // Adds adapters, and says what is trained then: their tensors beside what patterns choose.
+  Expected<Selection> add_adapters() {
+    Selection selection = options_.trainable;
+    if (options_.adapters.empty()) return selection;
+    auto tensors = training::add_adapters(main_, options_.adapters, options_.seed);
+    if (!tensors) return tensors.error();
+    selection.frozen = std::move(tensors->stay_as_they_are);
+    for (const std::string& name : tensors->added) {
+      selection.patterns.push_back(name);
+      if (selection.initializers) selection.initializers->insert(name);
+    }
+    return selection;
   }
 
-  Function& add_evaluate() {
-    Function& evaluate = module_.add_function("evaluate");
-    Region& body = evaluate.body();
-    std::vector<Value> arguments;
-    Value target;
-    auto add = [&](const std::string& name, const Type& type) {
-      evaluate.parameter_names.push_back(name);
-      return body.add_parameter(type, name)->result();
-    };
-    const auto& parameters = main_.body().parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (i == free_inputs_ && target_) target = add(unused_name("labels"), *target_);
-      arguments.push_back(add(main_.parameter_names[i], parameters[i]->type()));
+  // Statistics of the norms of which a step trains scale or bias, each once.
+  std::vector<TrainedTensor> running_statistics(const std::vector<TrainedTensor>& tensors) const {
+    std::set<const Instruction*> trained, seen;
+    for (const TrainedTensor& tensor : tensors) trained.insert(tensor.constant);
+    std::vector<TrainedTensor> statistics;
+    for (const auto& norm : main_.body().instructions()) {
+      if (options_.freeze_norms || !is_running_norm(*norm)) continue;
+      auto def = [&](int operand) { return norm->operand(operand).def; };
+      auto is_fixed = [&](int operand) {
+        return def(operand)->is(Opcode::Constant) && !trained.count(def(operand));
+      };
+      bool is_trained = trained.count(def(kNormScale)) || trained.count(def(kNormBias));
+      if (!is_trained || !is_fixed(kNormMean) || !is_fixed(kNormVariance)) continue;
+      for (int operand : {kNormMean, kNormVariance})
+        if (seen.insert(def(operand)).second)
+          statistics.push_back({name_of_constant(*def(operand)), def(operand)});
     }
-    std::vector<Value> outputs = body.inline_region(main_.body(), arguments);
-    Value prediction = outputs[prediction_], loss = prediction;
-    GraphBuilder builder(body);
-    if (loss_)
-      loss = write_loss(builder, *loss_, logits_of(prediction), target, options_.class_weights,
-                        options_.numbers);
-    std::vector<Value> results{loss};
-    evaluate.result_names = {loss_ ? unused_name("loss") : main_.result_names[prediction_]};
-    evaluate.aliases = {-1};
-    for (size_t i = free_inputs_; i < arguments.size(); ++i) {
-      results.push_back(arguments[i]);
-      evaluate.result_names.push_back("next " + main_.parameter_names[i]);
-      evaluate.aliases.push_back(static_cast<int>(i + (target ? 1 : 0)));
-    }
-    body.set_results(std::move(results));
-    return evaluate;
+    return statistics;
+  }
+
+  Result check_micro_batch() const {
+    if (options_.micro_batch == 0) return {};
+    if (!target_)
+      return usage_error("micro-batches want a loss that Firn knows: how the model's own, output '" +
+                         main_.result_names[prediction_] + "', is made of those of slices, it does not say");
+    if (weighs_by_predictions(*loss_))
+      return usage_error("the loss '" + loss_->name() +
+                         "' weighs rows by their predictions, which micro-batches do not take");
+    std::vector<Type> types;
+    for (const Instruction* parameter : main_.body().parameters()) types.push_back(parameter->type());
+    return check_slices(main_.parameter_names, types, *target_, options_.micro_batch);
+  }
+
+  void add_functions(const LossSource& source) {
+    Function& evaluate = add_evaluate(module_, source, options_);
+    const Function* loss = &evaluate;
+    bool has_statistics = main_.body().parameters().size() > source.inputs + source.trained;
+    bool drops = options_.drop && has_dropouts(main_.body());
+    if (has_statistics || drops || options_.micro_batch > 0) loss = &add_step_loss(module_, source, options_);
+    add_step_function(module_,
+                      {source, evaluate, *loss, *optimizer_,
+                       [this](const std::string& wanted) { return unused_name(wanted); }},
+                      options_);
+    inline_training_forms(main_.body());
   }
 
   Module& module_;
   Function& main_;
   const TrainingOptions& options_;
   const Function *optimizer_ = nullptr, *loss_ = nullptr; // no loss: an output of the model is the loss
-  size_t prediction_ = 0, free_inputs_ = 0;               // inputs of @main that are no trained tensors
+  size_t prediction_ = 0;
   std::optional<Type> target_;
   std::set<std::string> used_; // names of inputs, outputs and states
   TrainingStep step_;

@@ -1,6 +1,9 @@
 // See trained_tensors.h.
 #include "compiler/training/trained_tensors.h"
 
+#include "compiler/graph/composites.h"
+#include "compiler/training/training_forms.h"
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -8,7 +11,7 @@
 namespace firn::training {
 namespace {
 
-constexpr const char* kBiases = "BIASES";
+constexpr const char *kBiases = "BIASES", *kNorms = "NORMS";
 constexpr const char* kLast = "LAST=";
 
 bool carries_gradients(const Type& type) {
@@ -39,6 +42,10 @@ private:
       const Instruction* instruction = open.back();
       open.pop_back();
       if (instruction->is(Opcode::StopGradient)) continue;
+      if (is_running_norm(*instruction)) { // statistics are measured, not trained
+        for (int operand : {0, kNormScale, kNormBias}) reach(instruction->operand(operand));
+        continue;
+      }
       for (Value operand : instruction->operands()) reach(operand);
       for (int i = 0; i < instruction->num_regions(); ++i) reach_from(instruction->region(i), reach);
     }
@@ -47,6 +54,10 @@ private:
   // Regions may read values from outside.
   template <class Reach> static void reach_from(const Region& region, Reach reach) {
     for (const auto& instruction : region.instructions()) {
+      if (is_running_norm(*instruction)) { // statistics are measured, not trained
+        for (int operand : {0, kNormScale, kNormBias}) reach(instruction->operand(operand));
+        continue;
+      }
       for (Value operand : instruction->operands()) reach(operand);
       for (int i = 0; i < instruction->num_regions(); ++i) reach_from(instruction->region(i), reach);
     }
@@ -61,30 +72,28 @@ bool is_only_added(const Instruction& instruction, int movements = 4) {
   return !instruction.users().empty() && movements >= 0 &&
          std::all_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
            if (user->is(Opcode::Add)) return true;
+           if (is_running_norm(*user)) return user->operand(kNormBias).def == &instruction;
            if (user->is(Opcode::Subtract)) return user->operand(0).def == &instruction;
            bool moves = user->is(Opcode::BroadcastInDim) || user->is(Opcode::Reshape);
            return moves && is_only_added(*user, movements - 1);
          });
 }
 
-// Whether `name` matches `pattern` from some letters on, in which * stands for any letters.
-bool matches(std::string_view pattern, std::string_view name) {
-  size_t p = 0, n = 0, star = std::string_view::npos, resumed = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resumed = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resumed;
-    } else {
-      return false;
-    }
-  }
-  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(),
-                     [](char letter) { return letter == '*'; });
+bool is_norm(const Instruction& instruction) {
+  constexpr const char* kNames[] = {"layer_norm", "rms_norm", "instance_norm", "group_norm", "batch_norm"};
+  return is_running_norm(instruction) ||
+         std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* name) { return is_composite(instruction, name); });
+}
+
+// Whether a norm scales or shifts by the value, which at most a few movements bring into its shape.
+bool is_of_norm(const Instruction& instruction, int movements = 4) {
+  return movements >= 0 &&
+         std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
+           if (is_norm(*user)) return user->operand(0).def != &instruction;
+           bool moves = user->is(Opcode::BroadcastInDim) || user->is(Opcode::Reshape);
+           return moves && is_of_norm(*user, movements - 1);
+         });
 }
 
 class Choice {
@@ -116,14 +125,15 @@ private:
     }
     for (const auto& instruction : main_.body().instructions()) {
       if (!instruction->is(Opcode::Constant)) continue;
-      std::string name = instruction->location().empty() ? instruction->name() : instruction->location();
+      const std::string& name = name_of_constant(*instruction);
       bool is_known = !selection_.initializers || selection_.initializers->count(name);
       if (name.empty() || !is_known || !names_.insert(name).second) continue;
       const Type& type = instruction->type();
       auto use = uses.find(instruction.get());
       named_.push_back({{name, instruction.get()},
                         use == uses.end() ? number : use->second,
-                        carries_gradients(type) && type.rank() > 0 && path_.has(instruction.get())});
+                        carries_gradients(type) && type.rank() > 0 && path_.has(instruction.get()) &&
+                            !selection_.frozen.count(instruction.get())});
     }
     std::stable_sort(named_.begin(), named_.end(),
                      [](const Named& a, const Named& b) { return a.use < b.use; });
@@ -141,8 +151,9 @@ private:
     const Named* refused = nullptr;
     bool is_found = false;
     for (const Named& each : named_) {
-      bool is_meant =
-          pattern == kBiases ? is_only_added(*each.tensor.constant) : matches(pattern, each.tensor.name);
+      bool is_meant = pattern == kBiases  ? is_only_added(*each.tensor.constant)
+                      : pattern == kNorms ? is_of_norm(*each.tensor.constant)
+                                          : matches_pattern(pattern, each.tensor.name);
       if (!is_meant) continue;
       if (!each.is_trained) {
         if (!refused) refused = &each;
@@ -154,11 +165,16 @@ private:
     if (is_found) return {};
     if (!refused)
       return usage_error("'" + pattern + "' names no tensor that can be trained; there are " + listed());
-    return usage_error("'" + refused->tensor.name + "' is " + refused->tensor.constant->type().to_string() +
-                       (carries_gradients(refused->tensor.constant->type())
-                            ? ", which is not trained: the loss does not depend on it, or it has no dims"
-                            : ", which is not trained: quantised weights and integers stay as they are") +
-                       "; there are " + listed());
+    const Type& type = refused->tensor.constant->type();
+    return usage_error(
+        "'" + refused->tensor.name + "' is " + type.to_string() + ", which is not trained: " +
+        (selection_.frozen.count(refused->tensor.constant) ? "it has an adapter, and stays as it is"
+         : carries_gradients(type)
+             ? "the loss does not depend on it, or it has no dims"
+             : (is_float(type.dtype)
+                    ? "floats narrower than f32 stay as they are"
+                    : "quantised weights and integers stay as they are, but may have adapters")) +
+        "; there are " + listed());
   }
 
   Result choose_last(const std::string& pattern) {
@@ -185,6 +201,29 @@ private:
 };
 
 } // namespace
+
+bool matches_pattern(std::string_view pattern, std::string_view name) {
+  size_t p = 0, n = 0, star = std::string_view::npos, resumed = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resumed = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resumed;
+    } else {
+      return false;
+    }
+  }
+  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(),
+                     [](char letter) { return letter == '*'; });
+}
+
+const std::string& name_of_constant(const Instruction& constant) {
+  return constant.location().empty() ? constant.name() : constant.location();
+}
 
 Expected<std::vector<TrainedTensor>> choose_trained_tensors(const Function& main, Value prediction,
                                                             const Selection& selection) {

@@ -6,6 +6,15 @@
 
 namespace firn::training {
 
+// Adapters of low rank beside the weights W of products, which stay as they are: they make y = x W of
+// y = x W + alpha / rank * x A B. A is drawn, B starts from zeros, and both are trained ("NAME.lora_a",
+// "NAME.lora_b").
+struct Adapters {
+  std::string pattern; // chooses weights by their names
+  int64_t rank = 0;
+  double alpha = 0;
+};
+
 struct TrainingOptions {
   std::string loss;           // the name of a loss (functions.h), or
   std::string loss_output;    // an output of the model that is the loss itself
@@ -17,6 +26,14 @@ struct TrainingOptions {
   bool straight_through = false;     // gradients pass rounding as if it were not there
   double clip_norm = 0;              // the largest norm that all gradients together may have; 0: any
   Selection trainable;
+  // Patterns of names of trained tensors whose gradients are results of @step.
+  std::vector<std::string> kept_gradients;
+  std::vector<Adapters> adapters; // without patterns in `trainable` these alone are trained
+  // Rows of the batch that a step processes at once, adding up their gradients; 0: all.
+  int64_t micro_batch = 0;
+  bool freeze_norms = false; // batch norms keep their running statistics, and normalise by them in steps too
+  bool drop = true;          // steps drop what the model's dropouts say
+  int64_t seed = 0;          // numbers that are drawn follow from it: dropouts and adapters
   std::shared_ptr<const Module> functions; // a user's losses and optimizers; null: none
 };
 
@@ -30,7 +47,12 @@ struct TrainingStep {
 //
 //   @main      the model's inputs -> its outputs
 //   @evaluate  inputs, labels -> loss
-//   @step      inputs, labels, learning_rate -> loss; updates the states
+//   @step      inputs, labels, learning_rate -> loss, gradients that are kept ("gradient NAME", as the loss
+//              gives them: neither clipped nor with weight decay); updates the states
+//
+// With micro-batches the arena of @step is one for a slice, and norms go by the statistics of slices. Batch
+// norms of which @step trains scale or bias have running statistics as states, unless norms are frozen: @step
+// normalises by the batch and moves them, the other functions normalise by them.
 //
 // Labels are there unless the model computes the loss. Names that the model has for others end in _2 and so
 // on. A step whose loss is not finite changes no state. The derivative of @evaluate is declared, not derived:

@@ -62,8 +62,12 @@ TRAINING = {
                 ("loss=zz,optimizer=sgd", "no loss 'zz'"), ("loss=mse,optimizer=zz", "no optimizer 'zz'"),
                 ("loss=output:zz,optimizer=sgd", "no output 'zz'"), ("loss=mse,optimizer=sgd,zz=1", "an option 'zz'"),
                 ("loss=mse,optimizer=sgd,clip_norm=x", "is no number"), ("loss=mse,optimizer=sgd,labels=x", "wants classes or"),
-                ("loss=mse,optimizer=sgd,functions=nowhere.hlo", "nowhere.hlo")],
-    "--trainable": [("dense.*", "--train")],
+                ("loss=mse,optimizer=sgd,functions=nowhere.hlo", "nowhere.hlo"),
+                ("loss=mse,optimizer=sgd,seed=-1", "wants a whole number from 0 on"),
+                ("loss=mse,optimizer=sgd,seed=1.5", "wants a whole number"), ("loss=mse,optimizer=sgd,dropout=x", "wants on or off"),
+                ("loss=mse,optimizer=sgd,freeze_norms=1", "an option 'freeze_norms'")],
+    "--trainable": [("dense.*", "--train")], "--gradients": [("kept", "--train")], "--lora": [("rank=2:dense.*", "--train")],
+    "--micro-batch": [("0", "whole number"), ("-1", "whole number"), ("x", "whole number"), ("8", "--train")],
 }
 COMPILE = {
     "-o": [("/nowhere/out", "No such file or directory")],

@@ -4,14 +4,17 @@
     make_references.py > references.txt
 
 Every case is a line of options, as `firn compile --train` takes them, with a learning rate and perhaps the trained
-tensors and the dims of the output; 100 losses follow. The network is a perceptron 8-16-4 with tanh, the batch has 5
-rows, and all numbers are those of training_case.cpp.
+tensors, the dims of the output, a form of the network and an adapter as --lora takes it; 100 losses of steps follow,
+then 5 of evaluations. The network is a perceptron 8-16-4 with tanh, in the form `norm` with a batch norm in front of the
+tanh, in the form `dropout` with a dropout of a quarter behind it; the batch has 5 rows, and all numbers are those of
+training_case.cpp and of compiler/training/dropout.cpp.
 """
 import fnmatch
+import math
 
 import torch
 
-ROWS, INPUTS, HIDDEN, OUTPUTS, STEPS = 5, 8, 16, 4, 100
+ROWS, INPUTS, HIDDEN, OUTPUTS, STEPS, EVALUATIONS = 5, 8, 16, 4, 100, 5
 CASES = [
     "loss=softmax_cross_entropy,optimizer=sgd rate=0.1",
     "loss=softmax_cross_entropy,optimizer=sgd,ignore_index=2 rate=0.1",
@@ -42,6 +45,16 @@ CASES = [
     "loss=mse,optimizer=adam,clip_norm=0.25,weight_decay=0.05 rate=0.01",
     "loss=mse,optimizer=adam rate=0.01 trainable=fc2.*",
     "loss=mse,optimizer=sgd rate=0.05 trainable=BIASES",
+    "loss=softmax_cross_entropy,optimizer=sgd rate=0.1 network=norm",
+    "loss=mse,optimizer=adam,weight_decay=0.02 rate=0.01 network=norm",
+    "loss=mse,optimizer=adam rate=0.01 network=norm trainable=norm.*",
+    "loss=mse,optimizer=adam rate=0.01 network=norm trainable=fc*",
+    "loss=mse,optimizer=adam,freeze_norms rate=0.01 network=norm",
+    "loss=softmax_cross_entropy,optimizer=adam rate=0.01 network=dropout",
+    "loss=mse,optimizer=momentum,seed=7 rate=0.02 network=dropout",
+    "loss=mse,optimizer=momentum,dropout=off rate=0.02 network=dropout",
+    "loss=mse,optimizer=adam rate=0.02 lora=rank=2,alpha=3:fc1.weight",
+    "loss=softmax_cross_entropy,optimizer=sgd,seed=5 rate=0.3 lora=rank=3:fc*.weight trainable=BIASES",
 ]
 
 
@@ -51,18 +64,100 @@ def drawn(count, step, factor, modulus, divisor):
                         dtype=torch.float64)
 
 
+WORD, GOLDEN = (1 << 64) - 1, 0x9E3779B97F4A7C15
+
+
+def scramble(x):
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
+    return x ^ x >> 31
+
+
+def mix(x):
+    x = (x ^ x >> 16) * 0x7FEB352D & 0xFFFFFFFF
+    x = (x ^ x >> 15) * 0x846CA68B & 0xFFFFFFFF
+    return x ^ x >> 16
+
+
+def stream(seed, number):
+    return scramble(scramble(seed + GOLDEN & WORD) + (number + 1) * GOLDEN & WORD)
+
+
+def bits(key, index):
+    return mix(mix(index ^ key & 0xFFFFFFFF) ^ key >> 32)
+
+
+class Norm(torch.nn.Module):
+    """A batch norm with ONNX's running statistics, which are those of a population."""
+
+    def __init__(self):
+        super().__init__()
+        numbers = [drawn(HIDDEN, 4 + i, 37, 101, 128) for i in range(4)]
+        self.weight, self.bias = torch.nn.Parameter(numbers[0] + 1), torch.nn.Parameter(numbers[1])
+        self.mean, self.variance = numbers[2], numbers[3] + 2
+
+    def forward(self, x):
+        if not self.training:
+            return torch.nn.functional.batch_norm(x, self.mean, self.variance, self.weight, self.bias)
+        with torch.no_grad():
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+            self.variance = 0.9 * self.variance + 0.1 * x.var(0, correction=0)
+        return torch.nn.functional.batch_norm(x, None, None, self.weight, self.bias, training=True)
+
+
+class Dropout(torch.nn.Module):
+    def __init__(self, seed):
+        super().__init__()
+        self.seed, self.steps = seed, 0
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        key = scramble(self.steps * GOLDEN + stream(self.seed, 0) & WORD)
+        kept = torch.tensor([bits(key, i) >= 1 << 30 for i in range(x.numel())]).reshape(x.shape)
+        self.steps += 1
+        return torch.where(kept, x / 0.75, torch.zeros_like(x))
+
+
+class Adapted(torch.nn.Module):
+    """A layer with an adapter; the first number of its stream is 2^32 and the adapter's place, from 1 on."""
+
+    def __init__(self, layer, rank, alpha, seed, place):
+        super().__init__()
+        self.layer, self.scale, bound = layer, alpha / rank, 1 / math.sqrt(layer.in_features)
+        key = stream(seed, (1 << 32) + place)
+        a = [bound * (2 * (bits(key, i) + 0.5) / 2**32 - 1) for i in range(layer.in_features * rank)]
+        self.lora_a = torch.nn.Parameter(torch.tensor(a, dtype=torch.float64).reshape(-1, rank))
+        self.lora_b = torch.nn.Parameter(torch.zeros(rank, layer.out_features, dtype=torch.float64))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.lora_a @ self.lora_b)
+
+
 class Perceptron(torch.nn.Module):
-    def __init__(self, dims):
+    def __init__(self, dims, form, seed):
         super().__init__()
         self.dims = dims
         self.fc1 = torch.nn.Linear(INPUTS, HIDDEN, dtype=torch.float64)
         self.fc2 = torch.nn.Linear(HIDDEN, OUTPUTS, dtype=torch.float64)
         with torch.no_grad():
-            for seed, tensor in enumerate(self.parameters()):
-                tensor.copy_(drawn(tensor.numel(), seed, 37, 101, 128).reshape(tensor.shape))
+            for number, tensor in enumerate(self.parameters()):
+                tensor.copy_(drawn(tensor.numel(), number, 37, 101, 128).reshape(tensor.shape))
+        self.norm = Norm() if form == "norm" else torch.nn.Identity()
+        self.dropout = Dropout(seed) if form == "dropout" else torch.nn.Identity()
+
+    def adapt(self, words, seed):
+        """Adds what --lora says."""
+        options, pattern = words.split(":")
+        options = dict(word.split("=") for word in options.split(","))
+        rank, place = int(options["rank"]), 0
+        for name in ("fc1", "fc2"):
+            if fnmatch.fnmatch(name + ".weight", pattern):
+                place += 1
+                setattr(self, name, Adapted(getattr(self, name), rank, float(options.get("alpha", rank)), seed, place))
 
     def forward(self, x):
-        return self.fc2(torch.tanh(self.fc1(x))).reshape(self.dims)
+        return self.fc2(self.dropout(torch.tanh(self.norm(self.fc1(x))))).reshape(self.dims)
 
 
 def target_of(options, dims, step):
@@ -115,27 +210,45 @@ def optimizer_of(options, parameters, rate):
     return torch.optim.Adam(parameters, rate, betas, number("epsilon", 1e-8), decay)
 
 
+def is_trained(name, words):
+    adapters = ".lora_" in name
+    if "lora" in words and "trainable" not in words:
+        return adapters
+    pattern = words.get("trainable", "*").replace("BIASES", "*.bias")
+    return adapters or fnmatch.fnmatch(name.replace(".layer.", "."), pattern)
+
+
+def batch_of(step):
+    return drawn(ROWS * INPUTS, step, 53, 97, 64).reshape(ROWS, INPUTS)
+
+
 def losses_of(case):
     words = dict(word.split("=", 1) for word in case.split()[1:])
-    options = dict(word.split("=", 1) for word in case.split()[0].split(","))
+    options = dict((word + "=").split("=")[:2] for word in case.split()[0].split(","))
     dims = [int(each) for each in words.get("dims", f"{ROWS},{OUTPUTS}").split(",")]
-    network = Perceptron(dims)
-    pattern = words.get("trainable", "*").replace("BIASES", "*.bias")
-    trained = [tensor for name, tensor in network.named_parameters() if fnmatch.fnmatch(name, pattern)]
+    seed = int(options.get("seed", 0))
+    network = Perceptron(dims, words.get("network"), seed)
+    if "lora" in words:
+        network.adapt(words["lora"], seed)
+    trained = [tensor for name, tensor in network.named_parameters() if is_trained(name, words)]
     optimizer = optimizer_of(options, trained, float(words["rate"]))
+    network.norm.train("freeze_norms" not in options and words.get("trainable", "*") in ("*", "norm.*"))
+    network.dropout.train(options.get("dropout") != "off")
     for step in range(STEPS):
-        x = drawn(ROWS * INPUTS, step, 53, 97, 64).reshape(ROWS, INPUTS)
         optimizer.zero_grad()
-        loss = loss_of(options, network(x), target_of(options, dims, step))
+        loss = loss_of(options, network(batch_of(step)), target_of(options, dims, step))
         loss.backward()
         if "clip_norm" in options:
             torch.nn.utils.clip_grad_norm_(trained, float(options["clip_norm"]))
         optimizer.step()
         yield loss.item()
+    network.eval()
+    for step in range(EVALUATIONS):
+        yield loss_of(options, network(batch_of(step)), target_of(options, dims, step)).item()
 
 
 for each in CASES:
     print(each)
     values = [f"{loss:.17g}" for loss in losses_of(each)]
-    for start in range(0, STEPS, 5):
+    for start in range(0, STEPS + EVALUATIONS, 5):
         print("  " + " ".join(values[start:start + 5]))

@@ -1,4 +1,6 @@
-// Losses and optimizers against PyTorch in f64: the first 100 losses of references.txt, from equal weights.
+// Training steps against PyTorch in f64: 100 losses of steps and 5 of evaluations (references.txt), from
+// equal weights.
+#include "compiler/driver/training_words.h"
 #include "tests/training/training_case.h"
 
 #include <cmath>
@@ -8,11 +10,14 @@
 namespace firn::test {
 namespace {
 
+constexpr int64_t kSteps = 100, kEvaluations = 5;
+
 // One case: the words of --train, and the losses of PyTorch.
 struct Reference {
   std::string words;
   double rate = 0;
-  std::string dims = "5,4"; // the output's
+  std::string dims = "5,4";   // the output's
+  std::string form, adapters; // the network's form, and the words of --lora
   std::vector<std::string> trainable;
   std::vector<double> losses;
 };
@@ -26,6 +31,8 @@ Reference read_case(const std::string& line) {
     if (word.starts_with("rate=")) reference.rate = std::stod(value);
     if (word.starts_with("dims=")) reference.dims = value;
     if (word.starts_with("trainable=")) reference.trainable = {value};
+    if (word.starts_with("network=")) reference.form = value;
+    if (word.starts_with("lora=")) reference.adapters = value;
   }
   return reference;
 }
@@ -44,25 +51,34 @@ std::vector<Reference> read_references() {
   return references;
 }
 
-TEST_CASE("100 losses are PyTorch's") {
+Trainer trainer_of(const Reference& reference, training::TrainingOptions& options) {
+  if (!reference.adapters.empty())
+    if (Result read = driver::parse_adapters(reference.adapters, options); !read) FAIL(read.error().message);
+  auto module = parsed(perceptron_text("f64", reference.dims));
+  if (reference.form == "norm") module = with_norm(std::move(module));
+  if (reference.form == "dropout") module = with_dropout(std::move(module), 0.25);
+  return Trainer(std::move(module), options);
+}
+
+TEST_CASE("100 losses of steps and 5 of evaluations are PyTorch's") {
   std::vector<Reference> references = read_references();
-  REQUIRE(references.size() > 20);
+  REQUIRE(references.size() > 35);
   for (const Reference& reference : references) {
-    INFO(reference.words << " of " << reference.dims);
-    REQUIRE(reference.losses.size() == 100);
+    INFO(reference.words << " of " << reference.dims << " " << reference.form << reference.adapters);
+    REQUIRE(reference.losses.size() == kSteps + kEvaluations);
     auto options = options_of(reference.words, reference.trainable);
-    Trainer trainer(parsed(perceptron_text("f64", reference.dims)), options);
-    const Function& main = trainer.function("main");
-    std::vector<int64_t> dims = main.body().results()[0].type().static_dims();
+    Trainer trainer = trainer_of(reference, options);
+    std::vector<int64_t> dims = trainer.function("main").body().results()[0].type().static_dims();
     const Type target = trainer.function("evaluate").body().parameters()[1]->type();
     double worst = 0;
-    for (int64_t step = 0; step < 100; ++step) {
-      double loss = trainer.run("step", batch_of(DType::F64, step), target_of(options, target, dims, step),
-                                reference.rate);
-      worst = std::max(worst, std::fabs(loss - reference.losses[static_cast<size_t>(step)]));
+    for (int64_t number = 0; number < kSteps + kEvaluations; ++number) {
+      const int64_t step = number < kSteps ? number : number - kSteps;
+      double loss = trainer.run(number < kSteps ? "step" : "evaluate", batch_of(DType::F64, step),
+                                target_of(options, target, dims, step), reference.rate);
+      worst = std::max(worst, std::fabs(loss - reference.losses[static_cast<size_t>(number)]));
     }
     CHECK(worst < 1e-10);
-    CHECK(trainer.states.at("step_count")->get_int(0) == 100);
+    CHECK(trainer.states.at("step_count")->get_int(0) == kSteps);
   }
 }
 

@@ -210,10 +210,17 @@ TEST_CASE("predictions and tensors that cannot be trained are refused by name") 
     %2 = multiply %1, %s : f32[2]
     %y = multiply %x, %2 : f32[2])");
   auto weights = options_of("loss=mse,optimizer=sgd", {"w_q*"});
-  CHECK(
-      refusal_of(quantised, weights) ==
-      "'w_quantised' is i8[2], which is not trained: quantised weights and integers stay as they are; there "
-      "are 'w_scale'");
+  CHECK(refusal_of(quantised, weights) == "'w_quantised' is i8[2], which is not trained: quantised weights "
+                                          "and integers stay as they are, but may "
+                                          "have adapters; there are 'w_scale'");
+  std::string narrow = network_of("f32[2]", R"(%h = constant [1, 2] : f16[2] loc("w_half")
+    %1 = convert %h {to = f32} : f32[2]
+    %s = constant [0.5, 0.25] : f32[2] loc("w_scale")
+    %2 = multiply %1, %s : f32[2]
+    %y = multiply %x, %2 : f32[2])");
+  CHECK(refusal_of(narrow, options_of("loss=mse,optimizer=sgd", {"w_h*"})) ==
+        "'w_half' is f16[2], which is not trained: floats narrower than f32 stay as they are; there are "
+        "'w_scale'");
 }
 
 TEST_CASE("functions that have no form of losses and optimizers are refused") {

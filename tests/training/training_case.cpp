@@ -5,6 +5,7 @@
 #include "compiler/graph/hlo_text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/passes/pass.h"
+#include "compiler/training/training_forms.h"
 
 #include <cstdio>
 
@@ -69,6 +70,42 @@ std::unique_ptr<Module> parsed(const std::string& text) {
   Result valid = verify(**module);
   if (!valid) FAIL(valid.error().message);
   return std::move(*module);
+}
+
+static Instruction& tanh_of(Module& module) {
+  for (const auto& instruction : module.main().body().instructions())
+    if (instruction->is(Opcode::Tanh)) return *instruction;
+  FAIL("no tanh");
+  throw;
+}
+
+std::unique_ptr<Module> with_norm(std::unique_ptr<Module> module) {
+  Instruction& tanh = tanh_of(*module);
+  GraphBuilder builder(module->main().body(), &tanh);
+  Value x = tanh.operand(0);
+  std::vector<Value> operands{x};
+  const std::pair<const char*, double> kParameters[] = {
+      {"norm.weight", 1}, {"norm.bias", 0}, {"norm.mean", 0}, {"norm.variance", 2}};
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto& [name, added] = kParameters[i];
+    auto literal = std::make_shared<Literal>(x.dtype(), std::vector<int64_t>{16});
+    for (int64_t k = 0; k < 16; ++k) literal->set_double(k, added + number_at(k, 4 + i, 37, 101, 128));
+    builder.set_location(name);
+    operands.push_back(builder.constant(literal));
+  }
+  tanh.set_operand(0, training::make_running_norm(builder, operands, 1e-5, 0.9));
+  return module;
+}
+
+std::unique_ptr<Module> with_dropout(std::unique_ptr<Module> module, double ratio) {
+  Instruction& tanh = tanh_of(*module);
+  Region& body = module->main().body();
+  Instruction* user = tanh.users()[0];
+  GraphBuilder builder(body, user);
+  Instruction* dropout = training::make_dropout(builder, tanh.result(), ratio, std::nullopt);
+  for (int i = 0; i < user->num_operands(); ++i)
+    if (user->operand(i) == tanh.result()) user->set_operand(i, dropout->result());
+  return module;
 }
 
 training::TrainingOptions options_of(const std::string& words, const std::vector<std::string>& trainable) {
@@ -149,9 +186,21 @@ double Trainer::run(const std::string& name, const LiteralRef& x, const LiteralR
   auto results = evaluate_function(
       run_function, arguments(run_function, {{"x", x}, {"labels", target}, {"learning_rate", rate_literal}}));
   if (!results) FAIL(results.error().message);
-  for (size_t i = 1; i < results->size(); ++i)
-    states[run_function.parameter_names[static_cast<size_t>(run_function.aliases[i])]] = (*results)[i].tensor;
-  return (*results)[0].tensor->get_double(0);
+  others_.clear();
+  for (size_t i = 1; i < results->size(); ++i) {
+    if (run_function.updates_state(i))
+      states[run_function.parameter_names[static_cast<size_t>(run_function.aliases[i])]] =
+          (*results)[i].tensor;
+    else
+      others_[run_function.result_names[i]] = (*results)[i].tensor;
+  }
+  return loss_ = (*results)[0].tensor->get_double(0);
+}
+
+std::map<std::string, LiteralRef> Trainer::step_results(const LiteralRef& x, const LiteralRef& target,
+                                                        double rate) {
+  run("step", x, target, rate);
+  return others_;
 }
 
 std::vector<LiteralRef> Trainer::infer(const LiteralRef& x) const {

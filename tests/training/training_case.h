@@ -15,6 +15,11 @@ std::string perceptron_text(const std::string& dtype, const std::string& dims, c
 
 std::unique_ptr<Module> parsed(const std::string& text);
 
+// The module with a batch norm in front of its tanh ("norm.weight", "norm.bias", "norm.mean",
+// "norm.variance", momentum 0.9), or with a dropout behind it.
+std::unique_ptr<Module> with_norm(std::unique_ptr<Module> module);
+std::unique_ptr<Module> with_dropout(std::unique_ptr<Module> module, double ratio);
+
 // The options that the words of --train and --trainable say.
 training::TrainingOptions options_of(const std::string& words, const std::vector<std::string>& trainable);
 
@@ -32,6 +37,9 @@ public:
 
   // Runs @step or @evaluate for its loss. States take what they become.
   double run(const std::string& function, const LiteralRef& x, const LiteralRef& target, double rate);
+  // Runs @step for what it returns beside the loss and states, by name.
+  std::map<std::string, LiteralRef> step_results(const LiteralRef& x, const LiteralRef& target, double rate);
+  double loss() const { return loss_; } // in the last run
   // The outputs of @main.
   std::vector<LiteralRef> infer(const LiteralRef& x) const;
 
@@ -43,6 +51,8 @@ private:
   std::vector<RuntimeValue> arguments(const Function& function,
                                       const std::map<std::string, LiteralRef>& given) const;
   std::unique_ptr<Module> module_;
+  double loss_ = 0;
+  std::map<std::string, LiteralRef> others_; // results of the last run that are neither the loss nor states
 };
 
 } // namespace firn::test

@@ -268,12 +268,30 @@ void CompileFlags::add_training_to(CLI::App& verb, bool has_defaults) {
              "bce_with_logits, mse, l1, huber, or output:NAME, one that the model computes; optimizers: "
              "sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, and ONNX's; functions=FILE has others "
              "in text form");
-  CLI::Option* chosen =
+  std::vector<CLI::Option*> details;
+  details.push_back(
       verb.add_option("--trainable", trainable,
-                      "with --train: the tensors to train, by name or pattern (fc.*), LAST=2 or BIASES; "
-                      "repeatable; default: all floats with dims")
-          ->take_all();
-  if (!has_defaults) chosen->needs(train);
+                      "with --train: the tensors to train, by name or pattern (fc.*), LAST=2, BIASES or "
+                      "NORMS; repeatable; default: all floats with dims")
+          ->take_all());
+  details.push_back(
+      verb.add_option("--gradients", gradients,
+                      "with --train: also give gradients as outputs 'gradient NAME' of @step, by name or "
+                      "pattern; kept: of all trained tensors; repeatable")
+          ->take_all());
+  details.push_back(
+      verb.add_option("--lora", adapters,
+                      "with --train: rank=N[,alpha=X]:NAME trains adapters x A B * X / N of that rank beside "
+                      "the weights of products with this name or pattern, which stay as they are, quantised "
+                      "or not; repeatable; trains nothing else unless --trainable says so")
+          ->take_all());
+  details.push_back(
+      verb.add_option("--micro-batch", micro_batch,
+                      "with --train: process N rows of the batch at once and add up their gradients, in an "
+                      "arena for N rows; the batch varies by multiples of N (--dim batch=N..MAX:N)")
+          ->check(whole_between(1, kLargestExtent)));
+  if (has_defaults) return;
+  for (CLI::Option* detail : details) detail->needs(train);
 }
 
 // --train with what belongs to it.
@@ -287,6 +305,17 @@ static Result read_training(CompileFlags& flags) {
   training.trainable.patterns = flags.trainable;
   flags.options.flags.push_back("--train=" + flags.training);
   for (const std::string& pattern : flags.trainable) flags.options.flags.push_back("--trainable=" + pattern);
+  for (const std::string& text : flags.adapters) {
+    if (Result parsed = driver::parse_adapters(text, training); !parsed) return parsed;
+    flags.options.flags.push_back("--lora=" + text);
+  }
+  training.micro_batch = flags.micro_batch;
+  if (flags.micro_batch > 0)
+    flags.options.flags.push_back("--micro-batch=" + std::to_string(flags.micro_batch));
+  for (const std::string& pattern : flags.gradients) {
+    training.kept_gradients.push_back(pattern == "kept" ? "*" : pattern);
+    flags.options.flags.push_back("--gradients=" + pattern);
+  }
   return {};
 }
 

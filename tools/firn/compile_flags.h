@@ -20,16 +20,18 @@ struct CompileFlags {
       memory_budget;
   std::vector<std::string> visible_to;
   bool no_winograd = false, has_training_defaults = false;
+  int64_t micro_batch = 0; // 0: not given
   // --dim, --hot for specializations, --max for bounds, --shape, --length, --const, --name, --state,
-  // --custom-op, --value, --trainable: each may be repeated.
+  // --custom-op, --value, --trainable, --gradients, --lora: each may be repeated.
   std::vector<std::string> dims, specializations, bounds, shapes, lengths, constants, names, states, custom,
-      values, trainable;
+      values, trainable, gradients, adapters;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
   // Adds the part of these that says what the model is and which passes it takes, for verbs without code.
   void add_model_to(CLI::App& verb);
-  // Adds --train and --trainable. With defaults, loss and optimizer may be left out, which the verb chooses.
+  // Adds --train and what belongs to it. With defaults, loss and optimizer may be left out, which the verb
+  // chooses.
   void add_training_to(CLI::App& verb, bool has_defaults = false);
   // Adds what goes with graphs in text form.
   void add_text_to(CLI::App& verb);

@@ -6,6 +6,7 @@
 #include "compiler/frontend/onnx/ops/convolution_operators.h"
 #include "compiler/frontend/onnx/ops/early_operator.h"
 #include "compiler/graph/composites.h"
+#include "compiler/training/training_forms.h"
 
 namespace firn::onnx {
 
@@ -79,6 +80,22 @@ void normalize_by_batch(NodeContext& node, Value x, const Values& parameters, do
   }
 }
 
+// A training step decides itself when a norm goes by the statistics of its batch: elsewhere the norm goes by
+// the running ones, which stay as they are, whatever the node's mode is.
+void import_trainable_norm(NodeContext& node, Value x, double epsilon, double momentum) {
+  Values operands{x};
+  for (int i = 1; i < 5; ++i) {
+    Value given = node.convert(input_with_extents(node, i, {x.type().dims[1]}), x.dtype());
+    if (!given) return;
+    operands.push_back(given);
+  }
+  GraphBuilder builder = node.builder();
+  Value y = training::make_running_norm(builder, operands, epsilon, momentum), input = node.input(0);
+  node.set_output(0, node.reshape(node.convert(y, input.dtype()), input.type().dims));
+  for (int i = 1; i < 3; ++i)
+    if (node.has_output(i)) node.set_output(i, node.input(i + 2));
+}
+
 void import_batch_normalization(NodeContext& node) {
   if (!node.check_rank_at_least(0, 1)) return;
   Value x = node.input(0);
@@ -92,6 +109,8 @@ void import_batch_normalization(NodeContext& node) {
   }
   double epsilon = epsilon_attribute(node), momentum = node.float_attribute("momentum", 0.9f);
   DType work = bit_width(x.dtype()) < 32 ? DType::F32 : x.dtype();
+  if (node.state().options.keep_initializers && spatial)
+    return import_trainable_norm(node, node.convert(x, work), epsilon, momentum);
   auto parameters = batch_norm_parameters(node, x, spatial, work);
   if (!parameters || node.failed()) return;
   Values& p = *parameters;

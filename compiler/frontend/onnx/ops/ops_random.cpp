@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/training/training_forms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,6 +79,25 @@ void import_bernoulli(NodeContext& node) {
   node.set_output(0, node.convert(node.compare("lt", draw, x), dtype));
 }
 
+// A training step drops whatever the node's mode is; nothing else of such a model does.
+void import_trainable_dropout(NodeContext& node, DType mask) {
+  double ratio = 0.5;
+  if (node.opset() < 12) {
+    ratio = node.float_attribute("ratio", 0.5);
+  } else if (node.has_input(1)) {
+    auto given = node.constant_doubles(node.input(1));
+    if (!given || given->size() != 1)
+      return node.fail_unsupported(node.input_label(1) + " is no constant, as a training step wants");
+    ratio = given->front();
+  }
+  if (!node.check(ratio >= 0 && ratio <= 1, "its ratio is " + std::to_string(ratio) + ", wants 0 to 1"))
+    return;
+  GraphBuilder builder = node.builder();
+  Instruction* made = training::make_dropout(builder, node.input(0), ratio,
+                                             node.has_output(1) ? std::optional(mask) : std::nullopt);
+  for (int i = 0; i < made->num_results(); ++i) node.set_output(i, made->result(i));
+}
+
 // Elements whose draw is below the ratio become 0, the others are divided by 1 - ratio. The training mode may
 // be a constant or decided by a run.
 void import_dropout(NodeContext& node) {
@@ -85,8 +105,10 @@ void import_dropout(NodeContext& node) {
   DType mask_dtype = node.opset() < 10 ? x.dtype() : DType::Bool;
   Value keeps = node.splat(mask_dtype, x.type().dims, 1), y = x;
   auto training = node.constant_ints(node.input(2));
-  bool infers =
-      node.opset() < 12 || !node.has_input(2) || (training && training->size() == 1 && !training->front());
+  bool is_known = node.opset() < 12 || !node.has_input(2) || (training && training->size() == 1);
+  if (is_known && is_float(x.dtype()) && node.state().options.keep_initializers)
+    return import_trainable_dropout(node, mask_dtype);
+  bool infers = is_known && (node.opset() < 12 || !node.has_input(2) || !training->front());
   if (!infers) {
     Value ratio = node.has_input(1) ? scalar_input(node, 1, DType::F32) : node.scalar(DType::F32, 0.5);
     Value trains = scalar_input(node, 2, DType::Bool);
