@@ -230,7 +230,7 @@ TEST_CASE("steps within a budget compute the same bits", "[objects]") {
     check_within(step_text(residual(5), adam), "step", part);
     check_within(step_text(encoder(3), "loss=mse,optimizer=momentum"), "step", part);
   }
-  check_within(step_text(perceptron(24), "loss=mse,optimizer=sgd"), "step", 40);
+  check_within(step_text(perceptron(24), "loss=mse,optimizer=sgd"), "step", 45);
   check_within(step_text(residual(9), "loss=mse,optimizer=sgd"), "step", 50);
 }
 
