@@ -1,6 +1,7 @@
 // See generation.h.
 #include "compiler/codegen/generation.h"
 
+#include "compiler/codegen/hide_outer_addresses.h"
 #include "compiler/codegen/kernel_thunk.h"
 #include "compiler/codegen/legalise.h"
 #include "compiler/codegen/run_guarded.h"
@@ -39,6 +40,7 @@ Result compile(Generation& generation, const CodegenOptions& options, const Targ
   legalise(module, options.target, baseline);
   if (const std::string& thunk = generation.emitted.thunk; !thunk.empty())
     generation.emitted.kernel_symbols = {settle_thunk(module, thunk)};
+  if (options.opt_level != OptLevel::O0) hide_outer_addresses(module);
   generation.merged = merge_equal_code(module, *generation.machine, generation.emitted.equal_functions);
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
   if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
