@@ -20,9 +20,11 @@ Diagnostic llvm_failure(const CodegenOptions& options, const std::string& subjec
 
 Result emit_module(Generation& generation, const CodegenOptions& options,
                    const std::function<EmittedModule(Generation&)>& emit) {
-  auto machine = create_machine(options.baseline_target(), options.opt_level);
-  if (!machine) return machine.error();
-  generation.machine = std::move(*machine);
+  if (!generation.machine) {
+    auto machine = create_machine(options.baseline_target(), options.opt_level);
+    if (!machine) return machine.error();
+    generation.machine = std::move(*machine);
+  }
   generation.emitted = emit(generation);
   std::string message;
   llvm::raw_string_ostream stream(message);
@@ -69,8 +71,10 @@ Expected<std::vector<TargetFeatures>> features_of_targets(const CodegenOptions& 
 
 Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, const TargetFeatures& baseline,
                                                Stage stage, const std::string& subject,
-                                               const std::function<EmittedModule(Generation&)>& emit) {
+                                               const std::function<EmittedModule(Generation&)>& emit,
+                                               std::unique_ptr<llvm::TargetMachine> machine) {
   auto generation = std::make_unique<Generation>();
+  generation->machine = std::move(machine);
   Result result;
   std::string failure = run_guarded([&] {
     result = emit_module(*generation, options, emit);
