@@ -9,6 +9,7 @@
 #include "compiler/support/run_parallel.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -41,6 +42,28 @@ std::optional<PartCode> find_code(CodeCache& cache, const KernelPart& part) {
     return std::nullopt;
   }
 }
+
+// Machines that no thread uses. What a machine knows of its CPU takes as long to find out as the code of a
+// small kernel takes to generate.
+class IdleMachines {
+public:
+  // Null if there is none.
+  std::unique_ptr<llvm::TargetMachine> take() {
+    std::lock_guard lock(mutex_);
+    if (machines_.empty()) return nullptr;
+    std::unique_ptr<llvm::TargetMachine> machine = std::move(machines_.back());
+    machines_.pop_back();
+    return machine;
+  }
+  void put(std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard lock(mutex_);
+    machines_.push_back(std::move(machine));
+  }
+
+private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> machines_;
+};
 
 class PartGenerator {
 public:
@@ -80,19 +103,21 @@ private:
     const KernelPart& part = parts_.kernels[number];
     if (options_.cache)
       if (auto code = find_code(*options_.cache, part)) return codes_[number] = std::move(*code), Result();
-    auto generated =
-        codegen::generate(options_, features_.back(), Stage::Object,
-                          ", in kernel '" + part.kernel->name + "'", [&](Generation& generation) {
-                            return emit_module(part, options_, features_,
-                                               generation.machine->createDataLayout(), generation.context);
-                          });
+    auto generated = codegen::generate(
+        options_, features_.back(), Stage::Object, ", in kernel '" + part.kernel->name + "'",
+        [&](Generation& generation) {
+          return emit_module(part, options_, features_, generation.machine->createDataLayout(),
+                             generation.context);
+        },
+        idle_machines_.take());
     if (!generated) return generated.error();
-    const Generation& generation = **generated;
+    Generation& generation = **generated;
     const StackDepths stack = stack_depths(generation.report, options_, generation.emitted);
     codes_[number] = {read_object(generation.output), stack, /*is_cached=*/false};
     if (options_.cache)
       options_.cache->keep(part.key,
                            {{generation.output.data(), generation.output.size()}, stack.kernel, stack.other});
+    idle_machines_.put(std::move(generation.machine));
     return {};
   }
 
@@ -129,10 +154,13 @@ private:
   Expected<std::unique_ptr<Generation>> generate_callers() {
     KernelNames names;
     for (const auto& [kernel, number] : parts_.numbers) names[kernel] = part_of(*kernel).symbol;
-    return codegen::generate(options_, features_.back(), Stage::Object, "", [&](Generation& generation) {
-      return emit_module(program_, options_, features_, generation.machine->createDataLayout(),
-                         generation.context, /*embed_weights=*/false, &names);
-    });
+    return codegen::generate(
+        options_, features_.back(), Stage::Object, "",
+        [&](Generation& generation) {
+          return emit_module(program_, options_, features_, generation.machine->createDataLayout(),
+                             generation.context, /*embed_weights=*/false, &names);
+        },
+        idle_machines_.take());
   }
 
   GeneratedObject merge(const Generation& callers) {
@@ -170,6 +198,7 @@ private:
   std::vector<TargetFeatures> features_;
   PartList parts_;
   std::vector<PartCode> codes_;
+  IdleMachines idle_machines_;
   std::vector<size_t> kept_; // by part, the one that stands for it
 };
 

@@ -1,6 +1,7 @@
 // See generation.h.
 #include "compiler/codegen/generation.h"
 
+#include "compiler/codegen/hide_outer_addresses.h"
 #include "compiler/codegen/kernel_thunk.h"
 #include "compiler/codegen/legalise.h"
 #include "compiler/codegen/run_guarded.h"
@@ -19,9 +20,11 @@ Diagnostic llvm_failure(const CodegenOptions& options, const std::string& subjec
 
 Result emit_module(Generation& generation, const CodegenOptions& options,
                    const std::function<EmittedModule(Generation&)>& emit) {
-  auto machine = create_machine(options.baseline_target(), options.opt_level);
-  if (!machine) return machine.error();
-  generation.machine = std::move(*machine);
+  if (!generation.machine) {
+    auto machine = create_machine(options.baseline_target(), options.opt_level);
+    if (!machine) return machine.error();
+    generation.machine = std::move(*machine);
+  }
   generation.emitted = emit(generation);
   std::string message;
   llvm::raw_string_ostream stream(message);
@@ -39,6 +42,7 @@ Result compile(Generation& generation, const CodegenOptions& options, const Targ
   legalise(module, options.target, baseline);
   if (const std::string& thunk = generation.emitted.thunk; !thunk.empty())
     generation.emitted.kernel_symbols = {settle_thunk(module, thunk)};
+  if (options.opt_level != OptLevel::O0) hide_outer_addresses(module);
   generation.merged = merge_equal_code(module, *generation.machine, generation.emitted.equal_functions);
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
   if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
@@ -67,8 +71,10 @@ Expected<std::vector<TargetFeatures>> features_of_targets(const CodegenOptions& 
 
 Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, const TargetFeatures& baseline,
                                                Stage stage, const std::string& subject,
-                                               const std::function<EmittedModule(Generation&)>& emit) {
+                                               const std::function<EmittedModule(Generation&)>& emit,
+                                               std::unique_ptr<llvm::TargetMachine> machine) {
   auto generation = std::make_unique<Generation>();
+  generation->machine = std::move(machine);
   Result result;
   std::string failure = run_guarded([&] {
     result = emit_module(*generation, options, emit);

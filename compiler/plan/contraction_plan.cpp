@@ -212,6 +212,8 @@ private:
     g->shape.optimize_size = context_.options.goals.optimize_size();
     bool looks_up = g->shape.looks_up_words = looks_up_words(*g);
     if (std::string wrong = choose_bits(plan, chooses, *g); !wrong.empty()) return wrong;
+    // Lanes that are stored one by one, for all vectors of a tile, would be most of a kernel's code.
+    if (chooses && instruction_.is(Opcode::Dot) && g->lanes_lie_apart()) plan.rolled_epilogue = true;
     if (vector_constant && !plan.widened) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
     if (chooses) take_panels(*g);

@@ -55,6 +55,8 @@ struct DotGeometry {
   // Whether the columns' operand lies at places that do not vary, so that it can be packed: a run may have
   // fewer of them.
   bool has_static_columns() const;
+  // Whether the lanes of a vector of sums are not neighbours in the result, but the rows of a column are.
+  bool lanes_lie_apart() const { return swapped && shape.m > 1; }
   // Extents of the loops around the tiles, as in shape.outer.
   std::vector<IntExpr> outer_extents() const;
   // If the reduction's one loop is cut into so many parts: the steps of each part but the last, in whole

@@ -63,11 +63,13 @@ struct ContractionSpec {
   // Code for the tiles in which the columns end, if their number varies: there `vector` must not read beyond
   // them.
   std::shared_ptr<const ContractionSpec> edge_columns;
-  // For such tiles: the number of columns, and how to store the sum of one column, in place of `store`.
+  // For such tiles, and for sums whose columns lie apart in the result: the number of columns, and how to
+  // store the sum of one column, in place of `store`.
   struct ColumnsEnd {
     IntExpr columns;
     std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& column, kernel::Register sum)>
         store;
+    bool rows_together = false; // the rows of a column are neighbours in the result
   };
   std::optional<ColumnsEnd> columns_end;
   kernel::MachineType element{kernel::Scalar::F32, 1}; // accumulator, as shape.mac says; a scalar

@@ -72,6 +72,10 @@ public:
     // Sums between parts pass no epilogue: registers are stored directly, tile registers by way of memory.
     bool in_memory = part_.is_last() || plan_.accumulators == plan::AccumulatorSpace::TileRegisters;
     if (in_memory) spec.accumulators_in_memory = binding_.accumulators_in_memory;
+    // Vectors of an epilogue are taken apart behind it, sums by themselves in memory.
+    bool are_apart = spec.accumulators_in_memory && part_.is_last() && g_.lanes_lie_apart() &&
+                     plan_.accumulators == plan::AccumulatorSpace::Registers && !binding_.epilogue;
+    if (are_apart) spec.columns_end = {g_.column.extent, store_column(), /*rows_together=*/true};
     if (!g_.column.extent.is_constant()) spec.edge_columns = edge_columns(spec);
     return spec;
   }
@@ -97,13 +101,17 @@ private:
                                   const std::vector<IntExpr>& k) {
       return code.load_columns(b, at, vector, k, /*ends=*/true);
     };
-    auto store = [code = *this](Builder& b, const TilePosition& at, const IntExpr& column, Register sum) {
+    spec->columns_end = {g_.column.extent, store_column()};
+    spec->accumulators_in_memory = std::make_shared<SpillBuffer>();
+    return spec;
+  }
+
+  std::function<void(Builder&, const TilePosition&, const IntExpr& column, Register sum)>
+  store_column() const {
+    return [code = *this](Builder& b, const TilePosition& at, const IntExpr& column, Register sum) {
       auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
       code.finish_each_lane(b, {at.outer.begin(), batch_end}, code.rows_at(at, 0), column, 1, 1, sum);
     };
-    spec->columns_end = {g_.column.extent, store};
-    spec->accumulators_in_memory = std::make_shared<SpillBuffer>();
-    return spec;
   }
 
   static IntExpr offset(const std::vector<plan::Axis>& axes, const std::vector<IntExpr>& index) {

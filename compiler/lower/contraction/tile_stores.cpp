@@ -36,12 +36,18 @@ void TileStores::store_columns(TilePosition position, int rows, int vectors) {
   int memory = accumulators_in_memory();
   int64_t width = int64_t{vectors} * groups_.lanes;
   IntExpr first_row = position.row, first = position.column_vector * groups_.lanes;
-  b_.loop(0, rows, 1, [&](const IntExpr& row) {
+  IntExpr columns = min(spec_.columns_end->columns - first, width);
+  auto store_one = [&](const IntExpr& row, const IntExpr& column) {
     position.row = first_row + row;
-    b_.loop(0, min(spec_.columns_end->columns - first, width), 1, [&](const IntExpr& column) {
-      Register sum = b_.load(spec_.element, memory, row * width + column);
-      spec_.columns_end->store(b_, position, first + column, sum);
+    Register sum = b_.load(spec_.element, memory, row * width + column);
+    spec_.columns_end->store(b_, position, first + column, sum);
+  };
+  if (spec_.columns_end->rows_together)
+    return b_.loop(0, columns, 1, [&](const IntExpr& column) {
+      for (int row = 0; row < rows; ++row) store_one(row, column);
     });
+  b_.loop(0, rows, 1, [&](const IntExpr& row) {
+    b_.loop(0, columns, 1, [&](const IntExpr& column) { store_one(row, column); });
   });
 }
 
