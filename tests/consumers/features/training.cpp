@@ -1,5 +1,6 @@
 // A model whose last layer is trained: the loss of one picture falls from step to step, the class for
-// inference reads the same parameters, and a file brings the values of the object back.
+// inference reads the same parameters, and a file brings the values of the object back. The gradients that a step
+// keeps point away from where the loss falls.
 #include "trained.h"
 
 #include <cstdio>
@@ -22,6 +23,14 @@ int main() {
   trainer.learning_rate() = 0.05F;
   for (int i = 0; i < 20; ++i)
     if (!trainer.step()) return 3;
+  // The right class wants more of its bias, all others less: probabilities add up to 1.
+  float sum = 0;
+  for (std::size_t i = 0; i < 10; ++i) {
+    const float slope = trainer.gradient_dense_bias().data()[i];
+    sum += slope;
+    if ((slope < 0) != (i == 4)) return 7;
+  }
+  if (sum > 1e-5F || sum < -1e-5F || trainer.gradient_dense_weight().size() != 7840) return 8;
   if (!trainer.evaluate() || !model.run()) return 4;
   const float after = trainer.loss(), last = model.probabilities().data()[4];
   std::printf("loss %g, was %g; probability %g, was %g\n", after, before, last, first);
