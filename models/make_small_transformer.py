@@ -86,14 +86,14 @@ def to_onnx(w):
         node("Relu", f"{p}up", f"{p}active")
         node("MatMul", f"{p}active {p}down.weight", f"{p}down")
         node("Add", f"{p}y {p}down", f"x{layer + 1}")
-    nodes.append(helper.make_node("ReduceMean", [f"x{LAYERS}"], ["vector"], name="vector", axes=[1], keepdims=0))
+    nodes.append(helper.make_node("ReduceMean", [f"x{LAYERS}"], ["embedding"], name="embedding", axes=[1], keepdims=0))
     initializers = [numpy_helper.from_array(value, name) for name, value in w.items()]
     initializers += [numpy_helper.from_array(np.array([0, 0, HEADS, WIDTH // HEADS]), "split"),
                      numpy_helper.from_array(np.array([0, 0, WIDTH]), "join"),
                      numpy_helper.from_array(np.float32((WIDTH // HEADS) ** -.5), "scale")]
     graph = helper.make_graph(nodes, "small_transformer",
                               [helper.make_tensor_value_info("text", TensorProto.UINT8, ["batch", LENGTH])],
-                              [helper.make_tensor_value_info("vector", TensorProto.FLOAT, ["batch", WIDTH])], initializers)
+                              [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", WIDTH])], initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
                              producer_name="make_small_transformer.py")
 
@@ -107,7 +107,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     onnx.save(model, os.path.join(out, "small_transformer", "model.onnx"))
     text = np.stack([np.frombuffer(line.ljust(LENGTH).encode(), np.uint8) for line in ("lamp on", "what is the time")])
-    for kind, name, value in (("input", "text", text), ("output", "vector", encode(text, w).astype(np.float32))):
+    for kind, name, value in (("input", "text", text), ("output", "embedding", encode(text, w).astype(np.float32))):
         with open(os.path.join(folder, f"{kind}_0.pb"), "wb") as file:
             file.write(numpy_helper.from_array(value, name).SerializeToString())
 
