@@ -11,12 +11,12 @@ trap 'rm -rf "$folder"' EXIT
 "$firn" compile "$folder/digits.onnx" -q -o "$folder/digits" --class Digits --dim batch=1..6 --threads 5 \
   --train loss=softmax_cross_entropy,optimizer=adam,clip_norm=2 "$@"
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
-"$cxx" -std=c++17 -O2 $warnings -fno-exceptions -fno-rtti -I "$source/include" -I "$folder" \
+"$cxx" -std=c++17 -O2 $warnings -fno-exceptions -fno-rtti -I "$source/include" -I "$source/models" -I "$folder" \
   "$source/tests/training/use_trainer.cpp" "$folder/digits.o" "$runtime" -pthread -o "$folder/in_cpp"
 "$folder/in_cpp"
-"$cxx" -std=c++17 -O3 -ffast-math -I "$source/include" -I "$folder" \
+"$cxx" -std=c++17 -O3 -ffast-math -I "$source/include" -I "$source/models" -I "$folder" \
   "$source/tests/training/use_trainer.cpp" "$folder/digits.o" "$runtime" -pthread -o "$folder/fast_in_cpp"
 "$folder/fast_in_cpp"
-"$cc" -std=c11 -O2 $warnings -Wstrict-prototypes -I "$source/include" -I "$folder" \
+"$cc" -std=c11 -O2 $warnings -Wstrict-prototypes -I "$source/include" -I "$source/models" -I "$folder" \
   "$source/tests/training/use_trainer_in_c.c" "$folder/digits.o" "$runtime" -lstdc++ -pthread -o "$folder/in_c"
 "$folder/in_c"

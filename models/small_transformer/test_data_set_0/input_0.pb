@@ -1,0 +1,1 @@
+ BtextJ@lamp on                         what is the time                
