@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains the network of models/digits from drawn weights by SGD, for this machine and for another one under an emulator
-of it: the losses of the two agree, and fall. A Cortex-M has 192 KiB for all that is no stack, and 40 kB for code.
+of it: the losses of the two agree, and fall. A Cortex-M has 192 KiB of RAM, and 40 kB for code.
 
     sgd_digits.py FIRN SOURCE CXX native|aarch64|cortex-m4|cortex-m7 STEPS
 
@@ -46,7 +46,8 @@ class Training:
         firn_flags, flags, emulator = TARGETS[name]
         self.is_core, self.program = name.startswith("cortex"), os.path.join(folder, "program")
         run([firn, "compile", model, "-q", "-o", os.path.join(folder, "digits"), "--class", "Digits", "--dim", "batch=1..8",
-             "--micro-batch", "1", "--train", "loss=softmax_cross_entropy,optimizer=sgd", *firn_flags])
+             "--micro-batch", "1", "--train", "loss=softmax_cross_entropy,optimizer=sgd", *firn_flags,
+             *(["--ram-budget", str(RAM)] if self.is_core else [])])
         with open(os.path.join(folder, "digits.json"), encoding="utf-8") as file:
             self.manifest = json.load(file)
         sources = [os.path.join(source, "runtime", name + ".cpp") for name in RUNTIME]
