@@ -23,7 +23,7 @@ TRAINABLE, LORA, GRADIENTS, MICRO_BATCH, CLIP_NORM, MEMORY_BUDGET, FUNCTIONS or 
     endif()
     list(APPEND train "${key}=${name}")
     foreach(word IN LISTS arg_${kind})
-      if(NOT word MATCHES "^[^=,]+=[^,]+$")
+      if(NOT word MATCHES "^([^=,]+=[^,]+|freeze_norms)$")
         _firn_refuse("${call}" "TRAIN ${kind} ${name} ${word}: wanted key=value behind the name")
       endif()
       list(APPEND train "${word}")

@@ -33,16 +33,42 @@ public:
   void write_evaluate() {
     inline_main();
     inline_training_forms(body_);
-    std::vector<Value> results{loss()};
-    function_.parameter_names = names_;
-    function_.result_names = {source_.name};
-    function_.aliases = {-1};
-    for (size_t i = source_.inputs; i < arguments_.size(); ++i) {
-      results.push_back(arguments_[i]);
-      function_.result_names.push_back("next " + source_.main.parameter_names[i]);
-      function_.aliases.push_back(static_cast<int>(i + (source_.target ? 1 : 0)));
-    }
-    body_.set_results(std::move(results));
+    finish_evaluate(loss());
+  }
+
+  // The sum of the loss and what it has to be divided by, of one slice.
+  void write_slice() {
+    inline_main();
+    inline_training_forms(body_);
+    LossSums sums = loss_sums();
+    body_.set_results({sums.sum, sums.count});
+    fix_to_slice(body_, *batch_symbol(*source_.target));
+  }
+
+  // A loop over slices of the batch carries the number of the slice and these sums.
+  void write_evaluate(const Region& slice) {
+    GraphBuilder builder(body_);
+    const SymbolRef batch = batch_symbol(*source_.target);
+    auto integer = [](GraphBuilder& b, int64_t value) {
+      return b.constant(Literal::of<int64_t>(DType::I64, {}, {value}));
+    };
+    Value slices = count_slices(builder, target_, options_.micro_batch);
+    std::vector<Value> carried{integer(builder, 0)};
+    for (const Value& sum : slice.results()) carried.push_back(builder.scalar(sum.dtype(), 0));
+    Instruction* loop = make_while(
+        builder, carried,
+        [&](GraphBuilder& b, const std::vector<Value>& now) {
+          return std::vector<Value>{b.compare("lt", now[0], slices)};
+        },
+        [&](GraphBuilder& b, const std::vector<Value>& now) {
+          std::vector<Value> rows, next{b.binary(Opcode::Add, now[0], integer(b, 1))};
+          for (Instruction* each : body_.parameters())
+            rows.push_back(slice_of(b, each->result(), *batch, now[0]));
+          std::vector<Value> sums = b.region().inline_region(slice, rows);
+          for (size_t i = 0; i < sums.size(); ++i) next.push_back(b.binary(Opcode::Add, now[i + 1], sums[i]));
+          return next;
+        });
+    finish_evaluate(builder.binary(Opcode::Divide, loop->result(1), loop->result(2)));
   }
 
   void write_step_loss() {
@@ -71,6 +97,19 @@ private:
   Value add_parameter(const std::string& name, const Type& type) {
     names_.push_back(name);
     return body_.add_parameter(type, name)->result();
+  }
+
+  void finish_evaluate(Value loss) {
+    std::vector<Value> results{loss};
+    function_.parameter_names = names_;
+    function_.result_names = {source_.name};
+    function_.aliases = {-1};
+    for (size_t i = source_.inputs; i < arguments_.size(); ++i) {
+      results.push_back(arguments_[i]);
+      function_.result_names.push_back("next " + source_.main.parameter_names[i]);
+      function_.aliases.push_back(static_cast<int>(i + (source_.target ? 1 : 0)));
+    }
+    body_.set_results(std::move(results));
   }
 
   // Its results are results of the body while rewrites may replace them.
@@ -144,7 +183,15 @@ private:
 
 Function& add_evaluate(Module& module, const LossSource& source, const TrainingOptions& options) {
   Function& function = module.add_function("evaluate");
-  LossFunction(function, source, options).write_evaluate();
+  LossFunction evaluate(function, source, options);
+  if (options.micro_batch == 0) {
+    evaluate.write_evaluate();
+    return function;
+  }
+  Function& slice = module.add_function("evaluate_slice");
+  LossFunction(slice, source, options).write_slice();
+  evaluate.write_evaluate(slice.body());
+  module.erase_functions([&](const Function& each) { return &each == &slice; });
   return function;
 }
 

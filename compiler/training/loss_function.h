@@ -18,7 +18,7 @@ struct LossSource {
 };
 
 // Adds the function inputs, labels, states -> loss, the states as they were. Norms go by running statistics,
-// and nothing is dropped.
+// and nothing is dropped. With micro-batches it computes the loss slice by slice.
 Function& add_evaluate(Module& module, const LossSource& source, const TrainingOptions& options);
 
 // Adds a function that no program runs:

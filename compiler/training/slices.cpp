@@ -63,6 +63,11 @@ Type slice_type(Type type, const Symbol& batch) {
   return type;
 }
 
+Value count_slices(GraphBuilder& builder, Value targets, int64_t rows) {
+  Value all = builder.op(Opcode::DimSize, {targets}, {{"dim", int64_t{0}}});
+  return builder.binary(Opcode::Divide, all, builder.constant(Literal::of<int64_t>(DType::I64, {}, {rows})));
+}
+
 Value slice_of(GraphBuilder& builder, Value tensor, const Symbol& batch, Value number) {
   const int rows = row_dim(tensor.type(), batch);
   if (rows < 0) return tensor;

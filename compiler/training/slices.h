@@ -23,6 +23,9 @@ int row_dim(const Type& type, const Symbol& batch);
 void fix_to_slice(Region& region, const Symbol& batch);
 Type slice_type(Type type, const Symbol& batch);
 
+// How many slices of `rows` rows the targets have, an i64 scalar.
+Value count_slices(GraphBuilder& builder, Value targets, int64_t rows);
+
 // The slice of this number (an i64 scalar), if the tensor has rows.
 Value slice_of(GraphBuilder& builder, Value tensor, const Symbol& batch, Value number);
 

@@ -113,8 +113,7 @@ private:
   // loss and of what divides all of these, and running statistics.
   std::vector<Value> add_up_slices(Value step_count) {
     const Symbol& batch = *batch_symbol(*parts_.source.target);
-    Value rows = builder_.op(Opcode::DimSize, {arguments_[parts_.inputs() - 1]}, {{"dim", int64_t{0}}});
-    Value slices = builder_.binary(Opcode::Divide, rows, integer(options_.micro_batch));
+    Value slices = count_slices(builder_, arguments_[parts_.inputs() - 1], options_.micro_batch);
     std::vector<Value> carried{integer(0)};
     for (const Type& type : types_) {
       const size_t number = carried.size() - 1, first = types_.size() - parts_.statistics();

@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kSteps = 5;
 
-// The function @step of a training module, compiled by itself.
-std::unique_ptr<driver::Compilation> compiled_step(const Module& module) {
+// A function of a training module, compiled by itself.
+std::unique_ptr<driver::Compilation> compiled_step(const Module& module, const std::string& entry = "step") {
   std::string text = print_module(module);
   driver::CompileOptions options;
   options.model = "step.hlo";
   options.model_bytes = std::as_bytes(std::span(text));
-  options.entry = "step";
+  options.entry = entry;
   char weights[] = "/tmp/firn_step_weights_XXXXXX";
   const int file = mkstemp(weights);
   REQUIRE(file >= 0);
@@ -194,12 +194,12 @@ std::string wide_text(const std::string& rows) {
   return text;
 }
 
-int64_t arena_bytes(const std::string& rows, int64_t micro_batch) {
+int64_t arena_bytes(const std::string& rows, int64_t micro_batch, const std::string& entry = "step") {
   auto module = parsed(wide_text(rows));
   auto options = options_of("loss=mse,optimizer=sgd", {});
   options.micro_batch = micro_batch;
   REQUIRE(training::make_training_step(*module, options));
-  return compiled_step(*module)->program.arena_bytes;
+  return compiled_step(*module, entry)->program.arena_bytes;
 }
 
 // Kernels of loops over elements that touch the larger tensor or what is kept for it.
@@ -223,6 +223,7 @@ TEST_CASE("slices of a batch need a smaller arena", "[objects]") {
   const int64_t whole = arena_bytes("n", 0), slices = arena_bytes("n", 1);
   CHECK(whole > 32 * 256 * 4);
   CHECK(slices < whole - 20 * 256 * 4);
+  CHECK(arena_bytes("n", 1, "evaluate") < arena_bytes("n", 0, "evaluate") - 20 * 256 * 4);
 }
 
 } // namespace
