@@ -1,6 +1,6 @@
 // A model whose last layer is trained: the loss of one picture falls from step to step, the class for
-// inference reads the same parameters, and a file brings the values of the object back. The gradients that a step
-// keeps point away from where the loss falls.
+// inference reads the same parameters, and a file brings the values of the object back. Gradients that a
+// step keeps point away from where the loss falls.
 #include "trained.h"
 
 #include <cstdio>
