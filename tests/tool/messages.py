@@ -37,7 +37,7 @@ def check_plans_help():
 
 
 def check_verbs():
-    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize bench verify ops gradcheck reduce help version")
+    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize train bench verify ops gradcheck reduce help version")
     expect(["compil"], 2, "did you mean 'compile'?")
     expect([], 2, "verbs: compile ")
     expect(["compile", MODEL, "--exernal", "x"], 2, "there is no option '--exernal', did you mean '--external'?", "firn help compile")
