@@ -247,8 +247,13 @@ def losses_of(case):
         yield loss_of(options, network(batch_of(step)), target_of(options, dims, step)).item()
 
 
-for each in CASES:
-    print(each)
-    values = [f"{loss:.17g}" for loss in losses_of(each)]
-    for start in range(0, STEPS + EVALUATIONS, 5):
+def print_case(words, losses):
+    print(words)
+    values = [f"{loss:.17g}" for loss in losses]
+    for start in range(0, len(values), 5):
         print("  " + " ".join(values[start:start + 5]))
+
+
+if __name__ == "__main__":
+    for each in CASES:
+        print_case(each, losses_of(each))

@@ -2,64 +2,15 @@
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/tensor_error.h"
 #include "compiler/driver/training_words.h"
-#include "compiler/graph/hlo_text.h"
 #include "tests/random/guarded_heap.h"
 #include "tests/training/training_case.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <unistd.h>
 
 namespace firn::test {
 namespace {
 
 constexpr int kSteps = 5;
-
-// A function of a training module, compiled by itself.
-std::unique_ptr<driver::Compilation> compiled_step(const Module& module, const std::string& entry = "step") {
-  std::string text = print_module(module);
-  driver::CompileOptions options;
-  options.model = "step.hlo";
-  options.model_bytes = std::as_bytes(std::span(text));
-  options.entry = entry;
-  char weights[] = "/tmp/firn_step_weights_XXXXXX";
-  const int file = mkstemp(weights);
-  REQUIRE(file >= 0);
-  close(file);
-  std::ofstream(weights, std::ios::binary) << write_literals(module);
-  options.weights_in = weights;
-  DiagnosticList diagnostics;
-  auto compilation = driver::compile_in_memory(options, diagnostics);
-  unlink(weights);
-  if (!compilation) FAIL(diagnostics.messages()[0].message);
-  return compilation;
-}
-
-// Arguments of @step; states are given in the first run alone.
-std::vector<LiteralRef> arguments_of(const Trainer& trainer, const LiteralRef& x, const LiteralRef& target,
-                                     int64_t number) {
-  std::vector<LiteralRef> arguments;
-  const Function& step = trainer.function("step");
-  for (size_t i = 0; i < step.parameter_names.size(); ++i) {
-    const std::string& name = step.parameter_names[i];
-    const Type& type = step.body().parameters()[i]->type();
-    auto state = trainer.states.find(name);
-    if (name == "x")
-      arguments.push_back(x);
-    else if (name == "labels")
-      arguments.push_back(target);
-    else if (name == "learning_rate")
-      arguments.push_back(Literal::scalar(DType::F32, 0.01));
-    else if (number > 0)
-      arguments.push_back(nullptr);
-    else
-      arguments.push_back(state != trainer.states.end()
-                              ? state->second
-                              : std::make_shared<Literal>(type.dtype, type.static_dims()));
-  }
-  return arguments;
-}
 
 // Rows are 5, or n or 2*n, as many as the step has.
 struct Case {
@@ -98,7 +49,7 @@ void check_steps(const Case& given) {
   auto module = network_of(given);
   auto made = training::make_training_step(*module, options);
   REQUIRE(made);
-  auto compilation = compiled_step(*module);
+  auto compilation = compiled(*module);
   Trainer trainer(network_of(given), options);
   const Function& step = trainer.function("step");
   Type target_type = trainer.function("evaluate").body().parameters()[1]->type();
@@ -110,7 +61,7 @@ void check_steps(const Case& given) {
     target_type.dims[0] = Dim(count);
     LiteralRef x = batch_of(DType::F32, number, count);
     LiteralRef target = target_of(options, target_type, {count, 4}, number);
-    auto results = (*runner)->run(arguments_of(trainer, x, target, number));
+    auto results = (*runner)->run(arguments_of(step, trainer.states, {x, target, 0.01}, number == 0));
     if (!results) FAIL(results.error().message);
     auto others = trainer.step_results(x, target, static_cast<double>(0.01F));
     others[step.result_names[0]] = Literal::scalar(DType::F32, trainer.loss());
@@ -199,14 +150,14 @@ int64_t arena_bytes(const std::string& rows, int64_t micro_batch, const std::str
   auto options = options_of("loss=mse,optimizer=sgd", {});
   options.micro_batch = micro_batch;
   REQUIRE(training::make_training_step(*module, options));
-  return compiled_step(*module, entry)->program.arena_bytes;
+  return compiled(*module, entry)->program.arena_bytes;
 }
 
 // Kernels of loops over elements that touch the larger tensor or what is kept for it.
 int64_t large_updates(const std::string& optimizer) {
   auto module = parsed(wide_text("2"));
   REQUIRE(training::make_training_step(*module, options_of("loss=mse,optimizer=" + optimizer, {})));
-  auto compilation = compiled_step(*module);
+  auto compilation = compiled(*module);
   const auto& kernels = compilation->program.kernels;
   return std::count_if(kernels.begin(), kernels.end(), [](const auto& each) {
     return each->name.starts_with("elementwise") && each->bytes >= 3 * 8 * 256 * 4;

@@ -59,8 +59,9 @@ class Training:
             sources += [start, "-T", os.path.join(core, "mps2.ld"), "-nostartfiles", "-Wl,--gc-sections,-z,noexecstack",
                         "--specs=nano.specs"]
         # Pictures are to be the same to the bit, so that nothing is contracted.
+        includes = [word for path in ("include", "models") for word in ("-I", os.path.join(source, path))]
         run([cxx, "-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-DSTEPS={steps}",
-             f"-DTESTED={PICTURES}", "-I", os.path.join(source, "include"), "-I", folder, *flags, *sources, "-o", self.program])
+             f"-DTESTED={PICTURES}", *includes, "-I", folder, *flags, *sources, "-o", self.program])
         lines = [line.split() for line in run([*emulator, self.program]).splitlines() if line]
         self.losses = [struct.unpack(">f", bytes.fromhex(line[1].rjust(8, "0")))[0] for line in lines if line[0] == "loss"]
         self.right = [int(line[1]) for line in lines if line[0] == "right"]

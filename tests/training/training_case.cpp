@@ -8,6 +8,9 @@
 #include "compiler/training/training_forms.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <unistd.h>
 
 namespace firn::test {
 namespace {
@@ -143,6 +146,49 @@ LiteralRef target_of(const training::TrainingOptions& options, const Type& type,
                           share_of(classes, i / inner % classes + i / (classes * inner) + i % inner + step));
   }
   return literal;
+}
+
+std::unique_ptr<driver::Compilation> compiled(const Module& module, const std::string& entry,
+                                              const std::string& cpu) {
+  std::string text = print_module(module);
+  driver::CompileOptions options;
+  options.model = "step.hlo";
+  options.model_bytes = std::as_bytes(std::span(text));
+  options.entry = entry;
+  options.cpu = cpu;
+  char weights[] = "/tmp/firn_step_weights_XXXXXX";
+  const int file = mkstemp(weights);
+  REQUIRE(file >= 0);
+  close(file);
+  std::ofstream(weights, std::ios::binary) << write_literals(module);
+  options.weights_in = weights;
+  DiagnosticList diagnostics;
+  auto compilation = driver::compile_in_memory(options, diagnostics);
+  unlink(weights);
+  if (!compilation) FAIL(diagnostics.messages()[0].message);
+  return compilation;
+}
+
+std::vector<LiteralRef> arguments_of(const Function& step, const std::map<std::string, LiteralRef>& states,
+                                     const StepInputs& inputs, bool is_first) {
+  std::vector<LiteralRef> arguments;
+  for (size_t i = 0; i < step.parameter_names.size(); ++i) {
+    const std::string& name = step.parameter_names[i];
+    const Type& type = step.body().parameters()[i]->type();
+    auto state = states.find(name);
+    if (name == "x")
+      arguments.push_back(inputs.x);
+    else if (name == "labels")
+      arguments.push_back(inputs.target);
+    else if (name == "learning_rate")
+      arguments.push_back(Literal::scalar(DType::F32, inputs.rate));
+    else if (!is_first)
+      arguments.push_back(nullptr);
+    else
+      arguments.push_back(state != states.end() ? state->second
+                                                : std::make_shared<Literal>(type.dtype, type.static_dims()));
+  }
+  return arguments;
 }
 
 Trainer::Trainer(std::unique_ptr<Module> module, const training::TrainingOptions& options)

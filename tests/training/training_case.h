@@ -2,6 +2,7 @@
 // batches are the numbers of make_references.py.
 #pragma once
 
+#include "compiler/driver/compile.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/training/training.h"
 
@@ -29,6 +30,19 @@ LiteralRef drawn(const Type& type, int64_t step, int64_t factor, int64_t modulus
 LiteralRef batch_of(DType dtype, int64_t step, int64_t rows = 5);
 LiteralRef target_of(const training::TrainingOptions& options, const Type& target,
                      const std::vector<int64_t>& dims, int64_t step);
+
+// A function of a training module, compiled by itself; an empty CPU is the default one.
+std::unique_ptr<driver::Compilation> compiled(const Module& module, const std::string& entry = "step",
+                                              const std::string& cpu = "");
+
+// The batch and learning rate that a run of @step is given beside states.
+struct StepInputs {
+  LiteralRef x, target;
+  double rate = 0;
+};
+// The arguments of @step. States are given in the first run alone: those that `states` lacks are zeros.
+std::vector<LiteralRef> arguments_of(const Function& step, const std::map<std::string, LiteralRef>& states,
+                                     const StepInputs& inputs, bool is_first);
 
 // A training module whose gradients are derived, and its states from step to step.
 class Trainer {

@@ -5,9 +5,12 @@
 
 NETWORKS is the file train_rivals.py of the benchmark data that comes beside the repository: it defines the networks. Firn
 compiles the loss with a node Gradient, whose parameters are inputs as they are the rivals' arguments, for the machine's own
-CPU. The engines take turns; a line gives the median of the rounds' medians, and the median of Firn's times over the best
-rival's of the same round. --shares prints Firn's kernels by their share of the time. A rival whose module is not installed
-is left out.
+CPU, and a program runs it. Times are CPU time, which does not count that others use the machine. The engines take turns; a
+line gives the median of the rounds' medians, and the median of Firn's times over the best rival's of the same round. The last
+line is the geometric mean of the ratios. --shares prints Firn's kernels by their share of the time. A rival whose module is
+not installed is left out.
+
+Needs a C++ compiler ($CXX, or c++) and the repository's include folder beside this script.
 """
 import argparse
 import importlib.util
@@ -21,6 +24,44 @@ import time
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu",
               "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1", "NPROC": "1"}
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Prints the median of CPU seconds per run; FILL fills the inputs.
+PROGRAM = r"""
+#include "net.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <vector>
+
+static double cpu_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+template <class Tensor> static void fill(Tensor tensor) {
+  for (size_t i = 0; i < size_t(tensor.size()); ++i) tensor.data()[i] = float(int(i * 37 % 101) - 50) / 512;
+}
+
+int main(int, char** arguments) {
+  static Net::Arena arena;
+  static Net net(arena);
+  FILL
+  std::vector<double> times;
+  const double begun = cpu_seconds();
+  for (int i = 0; i < 5 || cpu_seconds() - begun < std::atof(arguments[1]); ++i) {
+    const double before = cpu_seconds();
+    if (!net.run()) return 1;
+    if (i >= 2) times.push_back(cpu_seconds() - before);
+  }
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  std::printf("%.9g\n", times[times.size() / 2]);
+}
+"""
 
 
 def load(path):
@@ -52,11 +93,11 @@ def write_model(networks, net, batch, path):
 
 def median_of_calls(call, seconds):
     call(), call()
-    times, begun = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - begun < seconds:
-        before = time.perf_counter()
+    times, begun = [], time.process_time()
+    while len(times) < 3 or time.process_time() - begun < seconds:
+        before = time.process_time()
         call()
-        times.append(time.perf_counter() - before)
+        times.append(time.process_time() - before)
     return statistics.median(times)
 
 
@@ -96,33 +137,52 @@ def in_child(options, engine, name, batch):
     return float(done.stdout) if done.returncode == 0 else None
 
 
-def time_firn(options, path):
-    command = [options.firn, "bench", "--json", "-mcpu=native", "--seconds", str(options.seconds), path]
+def checked(command):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build_firn(options, path, folder):
+    """The program that runs the model, in a folder of its own."""
+    stem, program = os.path.join(folder, "net"), os.path.join(folder, "time")
+    checked([options.firn, "compile", path, "-q", "-mcpu=native", "-o", stem, "--class", "Net"])
+    with open(stem + ".json") as file:
+        fill = " ".join(f"fill(net.{each['identifier']}());" for each in json.load(file)["inputs"])
+    with open(program + ".cpp", "w") as file:
+        file.write(PROGRAM.replace("FILL", fill))
+    runtime = [os.path.join(ROOT, "runtime", name) for name in ("status.cpp", "cpu_features.cpp")]
+    checked([os.environ.get("CXX", "c++"), "-std=c++17", "-O2", "-I", ROOT, "-I", os.path.join(ROOT, "include"), program + ".cpp",
+             *runtime, stem + ".o", "-o", program])
+    return program
+
+
+def print_shares(options, path):
+    kernels = json.loads(checked([options.firn, "bench", "--json", "-mcpu=native", "--seconds", str(options.seconds), path]))["kernels"]
+    total = sum(kernel["seconds"] for kernel in kernels)
+    for kernel in sorted(kernels, key=lambda each: -each["seconds"])[:6]:
+        print(f"    {100 * kernel['seconds'] / total:4.1f} % {kernel['name']}", flush=True)
 
 
 def time_network(options, networks, name, batch, folder):
     path = os.path.join(folder, f"{name}_{batch}.onnx")
     write_model(networks, networks.NETS[name], batch, path)
+    program = build_firn(options, path, folder)
     times = {"Firn": [], "JAX": [], "PyTorch": []}
     for _ in range(options.rounds):
-        last = time_firn(options, path)
-        times["Firn"].append(last["median_s"])
+        times["Firn"].append(float(checked([program, str(options.seconds)])))
         for engine in ("JAX", "PyTorch"):
             seconds = in_child(options, engine, name, batch)
             if seconds:
                 times[engine].append(seconds)
     shown = [f"{statistics.median(each) * 1e3:.3f}" if each else "" for each in times.values()]
     rivals = [min(pair) for pair in zip(*(each for engine, each in times.items() if engine != "Firn" and each))]
-    ratio = f"{statistics.median(own / best for own, best in zip(times['Firn'], rivals)):.2f}" if rivals else ""
-    print(f"| {name} | {batch} | {' | '.join(shown)} | {ratio} |", flush=True)
+    ratio = statistics.median(own / best for own, best in zip(times["Firn"], rivals)) if rivals else None
+    print(f"| {name} | {batch} | {' | '.join(shown)} | {f'{ratio:.2f}' if ratio else ''} |", flush=True)
     if options.shares:
-        total = sum(kernel["seconds"] for kernel in last["kernels"])
-        for kernel in sorted(last["kernels"], key=lambda each: -each["seconds"])[:6]:
-            print(f"    {100 * kernel['seconds'] / total:4.1f} % {kernel['name']}", flush=True)
+        print_shares(options, path)
+    return ratio
 
 
 def main():
@@ -143,11 +203,15 @@ def main():
         time_rival = time_jax if options.engine == "JAX" else time_torch
         print(time_rival(networks, networks.NETS[names[0]], batches[0], options.seconds))
         return
-    print("| network | batch | Firn, ms | JAX, ms | PyTorch, ms | Firn over the best |\n|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            for batch in batches:
-                time_network(options, networks, name, batch, folder)
+    print("| network | batch | Firn, ms | JAX, ms | PyTorch, ms | Firn over the best |\n|---|---|---|---|---|---|", flush=True)
+    ratios = []
+    for name in names:
+        for batch in batches:
+            with tempfile.TemporaryDirectory() as folder:
+                ratios.append(time_network(options, networks, name, batch, folder))
+    known = [ratio for ratio in ratios if ratio]
+    if known:
+        print(f"geometric mean {statistics.geometric_mean(known):.3f}, largest {max(known):.2f}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from gradients import ONE_THREAD, load
+from gradients import ONE_THREAD, checked, load
 
 RATE = 1e-3
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -174,13 +174,6 @@ class Rival:
             print(name, batch, optimizer, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline().strip()
         return float(answer) if answer not in ("", "none") else None
-
-
-def checked(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 class FirnStep:
