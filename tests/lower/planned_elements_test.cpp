@@ -81,12 +81,14 @@ Kernel softmax(int dim) {
 
 // x / sqrt(mean of squares), without exponentials.
 const Kernel kNorm = {
-    "%a: f32[3,150]",
-    "%r = composite %a {name = rms_norm, dim = 1, PLAN} region (%x: f32[3,150]) { %q = multiply %x, %x : "
+    "%a: f32[3,150], %s: f32[150]",
+    "%r = composite %a, %s {name = rms_norm, dim = 1, epsilon = 0.0, stash = f32, PLAN} region (%x: "
+    "f32[3,150], %w: f32[150]) { %q = multiply %x, %x : "
     "f32[3,150] %z = constant [0] : f32[] %t = reduce %q, %z {dims = [1]} " +
         kSum +
         " : f32[3] %i = rsqrt %t : f32[3] %b = broadcast_in_dim %i {dims = [0]} : f32[3,150] %y = multiply "
-        "%x, %b : f32[3,150] return %y } : f32[3,150]",
+        "%x, %b : f32[3,150] %c = broadcast_in_dim %w {dims = [1]} : f32[3,150] %o = multiply %y, %c : "
+        "f32[3,150] return %o } : f32[3,150]",
     "f32[3,150]"};
 
 Kernel scan(int dim) {
