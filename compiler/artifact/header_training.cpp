@@ -115,8 +115,7 @@ std::string function_comment(const ModelDescription& trainer, const TrainingFunc
   if (function.loss)
     text += "\n// If " + trainer.outputs[*function.loss].identifier +
             "() is infinite or no number the status is FIRN_STATUS_NOT_FINITE, and parameters and states "
-            "stay what "
-            "they are.";
+            "stay what they are.";
   return text;
 }
 
@@ -202,6 +201,37 @@ void add_function_slots(Slots& slots, const ModelDescription& trainer, const Tra
           : "const size_t extents[] = { " + elements(instance + "extents", function.dims, null) + " };";
 }
 
+// The parts that the class of a model with parameters has beside those of others.
+static void add_parameters_slots(Slots& slots, const ModelDescription& model) {
+  const std::vector<TensorDescription> tensors = parameter_tensors(model);
+  const bool is_raw = model.raw_weight_bytes.has_value();
+  slots["TRAINER_DECLARATION"] = "class Trainer;";
+  slots["TRAINING_FACTS"] = fact("std::size_t", "parameter_bytes", model.parameter_bytes);
+  slots["RESET_PARAMETER"] = is_raw ? "const Weights& packed" : "";
+  std::string weights = is_raw ? "static_cast<void>(packed);\n" : "";
+  if (has_first_values(tensors))
+    weights = is_raw ? "const unsigned char* const weights = packed.data();\nif (!weights) return;\n"
+                     : "const unsigned char* const weights = embedded().data();\n";
+  slots["RESET_PARAMETERS"] = weights + reset_statements(tensors, "bytes_", "weights", "std::");
+  slots["PARAMETER_VIEWS"] = parameter_views(tensors);
+  add_saved_slots(slots, tensors);
+  slots["PARAMETERS_CLASS"] = expand_template(parameters_class, slots);
+}
+
+static void add_trainer_slots(Slots& slots, const ModelDescription& trainer) {
+  slots["CLASS_HEAD"] = trainer.owner_class.substr(trainer.owner_class.rfind(':') + 1) + "::Trainer";
+  std::string facts = fact("std::size_t", "moment_bytes", moment_bytes(trainer));
+  for (const TrainingFunction& function : trainer.functions)
+    facts += "\n" + fact("std::uint64_t", function.name + "_flops", function.flops);
+  slots["TRAINING_FACTS"] = facts;
+  add_saved_slots(slots, arena_states(trainer));
+  slots["SCALAR_MEMBERS"] = scalar_members(trainer);
+  slots["STATE_FUNCTIONS"] = expand_template(state_functions, slots);
+  slots["SAVED_TABLE"] =
+      "FIRN_HIDDEN static constexpr firn_rt2_saved_tensor saved[] = { " + slots["SAVED_ROWS"] + " };";
+  add_function_texts(slots, trainer);
+}
+
 void add_training_slots(Slots& slots, const ModelDescription& model) {
   for (const char* name : {"TRAINER_DECLARATION", "PARAMETERS_CLASS", "TRAINING_FACTS",
                            "PARAMETERS_PARAMETER", "PARAMETERS_ARGUMENT", "SET_PARAMETERS",
@@ -221,35 +251,10 @@ void add_training_slots(Slots& slots, const ModelDescription& model) {
   slots["SET_PARAMETERS"] = is_trainer
                                 ? "instance_.parameters = parameters.bytes_;"
                                 : "instance_.parameters = const_cast<unsigned char*>(parameters.bytes_);";
-  if (!is_trainer) {
-    const std::vector<TensorDescription> tensors = parameter_tensors(model);
-    const bool is_raw = model.raw_weight_bytes.has_value();
-    slots["TRAINER_DECLARATION"] = "class Trainer;";
-    slots["TRAINING_FACTS"] = fact("std::size_t", "parameter_bytes", model.parameter_bytes);
-    slots["RESET_PARAMETER"] = is_raw ? "const Weights& packed" : "";
-    const std::string weights =
-        is_raw ? "const unsigned char* const weights = packed.data();\nif (!weights) return;\n"
-               : "const unsigned char* const weights = embedded().data();\n";
-    slots["RESET_PARAMETERS"] = (has_first_values(tensors) ? weights
-                                 : is_raw                  ? "static_cast<void>(packed);\n"
-                                                           : "") +
-                                reset_statements(tensors, "bytes_", "weights", "std::");
-    slots["PARAMETER_VIEWS"] = parameter_views(tensors);
-    add_saved_slots(slots, tensors);
-    slots["PARAMETERS_CLASS"] = expand_template(parameters_class, slots);
-    return;
-  }
-  slots["CLASS_HEAD"] = model.owner_class.substr(model.owner_class.rfind(':') + 1) + "::Trainer";
-  std::string facts = fact("std::size_t", "moment_bytes", moment_bytes(model));
-  for (const TrainingFunction& function : model.functions)
-    facts += "\n" + fact("std::uint64_t", function.name + "_flops", function.flops);
-  slots["TRAINING_FACTS"] = facts;
-  add_saved_slots(slots, arena_states(model));
-  slots["SCALAR_MEMBERS"] = scalar_members(model);
-  slots["STATE_FUNCTIONS"] = expand_template(state_functions, slots);
-  slots["SAVED_TABLE"] =
-      "FIRN_HIDDEN static constexpr firn_rt2_saved_tensor saved[] = { " + slots["SAVED_ROWS"] + " };";
-  add_function_texts(slots, model);
+  if (is_trainer)
+    add_trainer_slots(slots, model);
+  else
+    add_parameters_slots(slots, model);
 }
 
 } // namespace firn::artifact

@@ -47,24 +47,23 @@ public:
       : options_(options), c_(compilation), stages_(stages) {}
 
   Result fit(Function& entry) {
-    auto plain = measure(*c_.module, entry);
-    if (!plain) return plain.error();
     const int64_t budget = *options_.memory_budget;
-    int64_t told = budget, account = predicted_memory(entry, c_.target);
-    ArenaUse use = std::move(*plain), best = use;
-    for (int round = 0; round < kRounds && use.bytes > budget; ++round) {
-      told = (round == 0 ? account : told) - (use.bytes - budget);
+    auto use = measure(*c_.module, entry);
+    if (!use) return use.error();
+    if (use->bytes <= budget) return {};
+    ArenaUse smallest = *use;
+    int64_t told = predicted_memory(entry, c_.target);
+    for (int round = 0; round < kRounds; ++round) {
+      told -= use->bytes - budget;
       Trial trial(*c_.module, entry);
       if (Result done = rematerialize(trial.module, *trial.function, told); !done) return done;
-      auto measured = measure(trial.module, *trial.function);
-      if (!measured) return measured.error();
-      use = std::move(*measured);
-      if (use.bytes < best.bytes) best = use;
+      use = measure(trial.module, *trial.function);
+      if (!use) return use.error();
+      if (use->bytes <= budget) return rematerialize(*c_.module, entry, told);
+      if (use->bytes < smallest.bytes) smallest = *use;
     }
-    if (use.bytes > budget)
-      return artifact::check_budget("the arena of @" + entry.name() + ", with values computed again,",
-                                    best.bytes, budget, std::move(best.fullest));
-    return plain->bytes <= budget ? Result() : rematerialize(*c_.module, entry, told);
+    return artifact::check_budget("the arena of @" + entry.name() + ", with values computed again,",
+                                  smallest.bytes, budget, std::move(smallest.fullest));
   }
 
 private:

@@ -280,13 +280,10 @@ std::vector<Function*> Module::entries() const {
     visit(visit, function->body());
     if (!function->adjoint_rule.empty()) called.insert(function->adjoint_rule);
   }
-  for (const auto& function : functions_)
-    if (function->gradient && called.count(function->name()))
-      if (const std::string& callee = function->gradient->callee; find(callee)->result_names.empty())
-        called.insert(callee);
   std::vector<Function*> entries = {&main()};
   for (const auto& function : functions_)
-    if (function.get() != entries[0] && !called.count(function->name())) entries.push_back(function.get());
+    if (function.get() != entries[0] && !function->is_private && !called.count(function->name()))
+      entries.push_back(function.get());
   return entries;
 }
 

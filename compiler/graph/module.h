@@ -187,6 +187,8 @@ public:
 
   // Set: the function is declared to be a gradient, and its body is empty (function_type() says its type).
   std::optional<GradientOf> gradient;
+  // There for the functions that name it: no entry of a program.
+  bool is_private = false;
   // The function that computes the gradients of this one in place of a derivation; empty: none. It takes the
   // parameters, the results and a cotangent for each float result, and gives one for each float parameter.
   std::string adjoint_rule;
@@ -208,8 +210,8 @@ public:
   const std::vector<std::unique_ptr<Function>>& functions() const { return functions_; }
   Function* find(std::string_view name) const; // "main", "prepare"; null if absent
   Function& main() const;                      // the function `entry`, or else @main, or the only function
-  // The functions that a program can run: @main first, then the others that no call names and that are no
-  // adjoint rule; `entry` alone if it is named.
+  // The functions that a program can run: @main first, then the others that are not private, that no call
+  // names and that are no adjoint rule; `entry` alone if it is named.
   std::vector<Function*> entries() const;
   std::string entry; // the name of the one function to compile; empty: @main and the others
   Function& add_function(std::string name);

@@ -24,7 +24,7 @@ public:
     s_.expect("{");
     while (!s_.failed() && s_.accept("symbol")) parse_symbol();
     if (s_.accept("parameters")) module_->parameters = quoted_list();
-    while (!s_.failed() && s_.accept("func")) parse_function();
+    while (!s_.failed() && (s_.next_is("private") || s_.next_is("func"))) parse_function();
     s_.expect("}");
     for (const NamedParameters& each : named_) resolve(each);
     if (!s_.failed() && !s_.at_end()) s_.fail("text after the module");
@@ -146,11 +146,14 @@ private:
   }
 
   void parse_function() {
+    const bool is_private = s_.accept("private");
+    s_.expect("func");
     s_.expect("@");
     std::string function_name = name();
     if (module_->find(function_name)) s_.fail("function '" + function_name + "' is defined twice");
     if (s_.failed()) return;
     Function& function = module_->add_function(function_name);
+    function.is_private = is_private;
     if (s_.accept("=")) return parse_gradient(function);
     Scope scope;
     parse_parameters(function.body(), scope);

@@ -150,7 +150,7 @@ private:
     names_.clear();
     taken_.clear();
     next_ = 0;
-    out_ += "  func @" + printed_name(function.name());
+    out_ += std::string(function.is_private ? "  private" : " ") + " func @" + printed_name(function.name());
     if (function.gradient) return print_gradient(*function.gradient);
     print_parameters(function.body());
     out_ += " -> (";

@@ -195,9 +195,9 @@ Function& add_evaluate(Module& module, const LossSource& source, const TrainingO
   return function;
 }
 
-// It has no public names, as no entry has: its parameters go by their names in the text.
 Function& add_step_loss(Module& module, const LossSource& source, const TrainingOptions& options) {
   Function& function = module.add_function("step_loss");
+  function.is_private = true;
   LossFunction(function, source, options).write_step_loss();
   return function;
 }

@@ -1,4 +1,5 @@
 // Trainers: what a step changes, views of parameters, batches, files, and programs that misuse them.
+#include "include/firn/jit_trainer.h"
 #include "tests/jit/sample_models.h"
 
 #include <catch2/catch.hpp>

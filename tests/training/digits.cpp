@@ -28,11 +28,7 @@ int count_right(Digits& digits) {
   for (int i = 0; i < kTested; ++i) {
     draw(i % 10, digits.image().data());
     expect(static_cast<bool>(digits.run()), "the network runs");
-    const float* scores = digits.probabilities().data();
-    int best = 0;
-    for (int k = 1; k < 10; ++k)
-      if (scores[k] > scores[best]) best = k;
-    right += best == i % 10;
+    right += firn::argmax(digits.probabilities()) == static_cast<std::size_t>(i % 10);
   }
   return right;
 }

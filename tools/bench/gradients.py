@@ -24,8 +24,6 @@ import time
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu",
               "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1", "NPROC": "1"}
-
-
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Prints the median of CPU seconds per run; FILL fills the inputs.
 PROGRAM = r"""
@@ -158,11 +156,29 @@ def build_firn(options, path, folder):
     return program
 
 
-def print_shares(options, path):
-    kernels = json.loads(checked([options.firn, "bench", "--json", "-mcpu=native", "--seconds", str(options.seconds), path]))["kernels"]
+def print_shares(options, words):
+    """Kernels of what `firn bench` is told to run, by their share of the time."""
+    command = [options.firn, "bench", "--json", "-mcpu=native", "--seconds", str(options.seconds), *words]
+    kernels = json.loads(checked(command))["kernels"]
     total = sum(kernel["seconds"] for kernel in kernels)
     for kernel in sorted(kernels, key=lambda each: -each["seconds"])[:6]:
         print(f"    {100 * kernel['seconds'] / total:4.1f} % {kernel['name']}", flush=True)
+
+
+def print_mean(ratios):
+    known = [ratio for ratio in ratios if ratio]
+    if known:
+        print(f"geometric mean {statistics.geometric_mean(known):.3f}, largest {max(known):.2f}")
+
+
+def add_options(parser, rounds, seconds):
+    """Those of every comparison with the engines of NETWORKS."""
+    parser.add_argument("firn")
+    parser.add_argument("networks")
+    parser.add_argument("--nets")
+    parser.add_argument("--batches", default="1,8,32")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=seconds)
 
 
 def time_network(options, networks, name, batch, folder):
@@ -181,18 +197,13 @@ def time_network(options, networks, name, batch, folder):
     ratio = statistics.median(own / best for own, best in zip(times["Firn"], rivals)) if rivals else None
     print(f"| {name} | {batch} | {' | '.join(shown)} | {f'{ratio:.2f}' if ratio else ''} |", flush=True)
     if options.shares:
-        print_shares(options, path)
+        print_shares(options, [path])
     return ratio
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("firn")
-    parser.add_argument("networks")
-    parser.add_argument("--nets")
-    parser.add_argument("--batches", default="1,8,32")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.3)
+    add_options(parser, rounds=3, seconds=0.3)
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--engine", help=argparse.SUPPRESS)  # what a child times
     options = parser.parse_args()
@@ -209,9 +220,7 @@ def main():
         for batch in batches:
             with tempfile.TemporaryDirectory() as folder:
                 ratios.append(time_network(options, networks, name, batch, folder))
-    known = [ratio for ratio in ratios if ratio]
-    if known:
-        print(f"geometric mean {statistics.geometric_mean(known):.3f}, largest {max(known):.2f}")
+    print_mean(ratios)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from gradients import ONE_THREAD, load
+from gradients import ONE_THREAD, add_options, load, print_mean
 
 
 def write_model(networks, net, batch, path):
@@ -63,19 +63,15 @@ def time_network(options, networks, name, batch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("firn")
-    parser.add_argument("networks")
-    parser.add_argument("--nets", default="mlp,digits,lenet,resnet8,encoder2_128")
-    parser.add_argument("--batches", default="1,8")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.2)
+    add_options(parser, rounds=7, seconds=0.2)
+    parser.set_defaults(nets="mlp,digits,lenet,resnet8,encoder2_128", batches="1,8")
     options = parser.parse_args()
     networks = load(options.networks)
     print("| network | batch | frozen, ms | on Parameters, ms | ratio |")
     print("|---" * 5 + "|", flush=True)
     ratios = [time_network(options, networks, name, int(batch))
               for name in options.nets.split(",") for batch in options.batches.split(",")]
-    print(f"geometric mean {statistics.geometric_mean(ratios):.3f}, largest {max(ratios):.2f}")
+    print_mean(ratios)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ Firn's kernels by their share of the time. A rival whose module is not installed
 Needs a C++ compiler ($CXX, or c++) and the repository's include folder beside this script.
 """
 import argparse
-import json
 import math
 import os
 import statistics
@@ -23,10 +22,9 @@ import sys
 import tempfile
 import time
 
-from gradients import ONE_THREAD, checked, load
+from gradients import ONE_THREAD, ROOT, add_options, checked, load, print_mean, print_shares
 
 RATE = 1e-3
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENGINES = {"jax": "JAX", "torch": "PyTorch", "compile": "torch.compile"}
 
 # Reads x and labels, trains, and prints the median of CPU seconds per step and the first and the last loss.
@@ -207,15 +205,6 @@ class FirnStep:
             print(f"    the loss went from {words[1]} to {words[2]}", flush=True)
         return float(words[0])
 
-    def shares(self):
-        return json.loads(checked([self.options.firn, "bench", *self.words, "-mcpu=native", "--json", "--seconds", "0.3"]))["kernels"]
-
-
-def print_shares(kernels):
-    total = sum(kernel["seconds"] for kernel in kernels)
-    for kernel in sorted(kernels, key=lambda each: -each["seconds"])[:6]:
-        print(f"    {100 * kernel['seconds'] / total:4.1f} % {kernel['name']}", flush=True)
-
 
 def time_network(options, networks, rivals, key, folder):
     """Prints a line, and gives Firn's time over the best rival's."""
@@ -234,20 +223,15 @@ def time_network(options, networks, rivals, key, folder):
     ratio = statistics.median(ratios) if ratios else None
     print(f"| {' | '.join(map(str, key))} | {' | '.join(shown)} | {f'{ratio:.2f}' if ratio else ''} |", flush=True)
     if options.shares:
-        print_shares(step.shares())
+        print_shares(options, step.words)
     return ratio
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("firn")
-    parser.add_argument("networks")
-    parser.add_argument("--nets")
-    parser.add_argument("--batches", default="1,8,32")
+    add_options(parser, rounds=3, seconds=0.3)
     parser.add_argument("--optimizers", default="sgd,adam")
     parser.add_argument("--engines", default="jax,torch,compile")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--engine", help=argparse.SUPPRESS)  # what a child times
     options = parser.parse_args()
@@ -265,9 +249,7 @@ def main():
             for optimizer in options.optimizers.split(","):
                 with tempfile.TemporaryDirectory() as folder:
                     ratios.append(time_network(options, networks, rivals, (name, int(batch), optimizer), folder))
-    known = [ratio for ratio in ratios if ratio]
-    if known:
-        print(f"geometric mean {statistics.geometric_mean(known):.3f}, largest {max(known):.2f}")
+    print_mean(ratios)
 
 
 if __name__ == "__main__":

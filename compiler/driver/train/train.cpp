@@ -240,9 +240,8 @@ private:
 } // namespace
 
 std::optional<TrainingEnd> train_model(const TrainOptions& options, DiagnosticList& diagnostics) {
-  std::optional<TrainingEnd> end;
-  end = guarded(options.compile.model, diagnostics, std::optional<TrainingEnd>(),
-                [&] { return Training(options).run(diagnostics); });
+  auto end = guarded(options.compile.model, diagnostics, std::optional<TrainingEnd>(),
+                     [&] { return Training(options).run(diagnostics); });
   const bool was_stopped =
       !end && std::any_of(diagnostics.messages().begin(), diagnostics.messages().end(),
                           [](const Diagnostic& each) { return each.fault == Fault::Stopped; });

@@ -181,18 +181,18 @@ bool calls_one_of(const Region& region, const Names& names) {
   return std::any_of(callees.begin(), callees.end(), [&](const auto& callee) { return names.count(callee); });
 }
 
-// The functions that are there for others: those that calls name, and those that gradients among these are of
-// if one function alone is compiled or they have no names of results (Module::entries).
+// The functions that are there for others: private ones, those that calls name and, if one function alone is
+// compiled, those that gradients among these are of.
 Names subordinate_functions(const Module& module) {
   Names names;
-  for (const auto& function : module.functions()) add_callees(function->body(), names);
-  for (size_t before = 0; before != names.size();) {
+  for (const auto& function : module.functions()) {
+    add_callees(function->body(), names);
+    if (function->is_private) names.insert(function->name());
+  }
+  for (size_t before = 0; !module.entry.empty() && before != names.size();) {
     before = names.size();
-    for (const auto& function : module.functions()) {
-      if (!function->gradient || !names.count(function->name())) continue;
-      const std::string& callee = function->gradient->callee;
-      if (!module.entry.empty() || module.find(callee)->result_names.empty()) names.insert(callee);
-    }
+    for (const auto& function : module.functions())
+      if (function->gradient && names.count(function->name())) names.insert(function->gradient->callee);
   }
   return names;
 }

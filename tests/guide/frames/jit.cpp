@@ -1,7 +1,7 @@
 // Statements of a function that returns whether all went well; there is a compiler, and the path of a model
 // whose batch varies.
 #include <cstdio>
-#include <firn/jit.h>
+#include <firn/jit_trainer.h>
 
 namespace {
 

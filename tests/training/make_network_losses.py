@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes f32_references.txt: losses of PyTorch in f64, and how far PyTorch's own in f32 are from them.
+"""Writes network_losses.txt: losses of PyTorch in f64, and how far PyTorch's own in f32 are from them.
 
-    make_f32_references.py > f32_references.txt
+    make_network_losses.py > network_losses.txt
 
 Every case is a line of the network, the options of `firn compile --train`, the learning rate, the draw, the largest distance
 of PyTorch's losses in f32 to those in f64, and the largest over five orders of sums: rows, inputs and channels as they are
 and in four permutations. The 100 losses in f64 follow. Weights and batches are numbers of 24 bits, so that both begin with
 equal ones, and learning rates are powers of two. The networks are a perceptron 784-256-10 and the convolutions of digits;
-f32_test.cpp has them as well. Everything runs in one thread.
+network_losses_test.cpp has them as well. Everything runs in one thread.
 
 A ReLU or a pooling whose operands lie nearer to where it changes over than f32 tells apart goes the other way or not by
 chance, and so does the sign of a gradient that is all but zero, by which Adam and RMSProp go: losses after it are another
