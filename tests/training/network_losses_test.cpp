@@ -120,7 +120,8 @@ LiteralRef numbers(const Type& type, int64_t stream, double bound) {
 }
 
 std::string with_dtype(std::string text, const std::string& dtype) {
-  for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos;) text.replace(at, 3, dtype);
+  for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += dtype.size())
+    text.replace(at, 3, dtype);
   return text;
 }
 
