@@ -7,6 +7,7 @@
 #include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 #include "compiler/driver/stages.h"
+#include "compiler/plan/winograd/plan.h"
 #include "compiler/target/cpu_table.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ std::string winograd_text(const Compilation& c) {
   int used = 0, left_out = 0;
   int64_t added = 0;
   for (const plan::Explanation& explanation : c.explanations) {
-    used += std::holds_alternative<plan::WinogradPlan>(explanation.chosen);
+    used += explanation.chosen.is<plan::WinogradPlan>();
     left_out += explanation.left_out;
     added += explanation.added_bytes;
   }

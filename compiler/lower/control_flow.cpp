@@ -52,8 +52,8 @@ bool is_free_for_result(const LoweringContext& context, const Region& body, size
   return true;
 }
 
-Result lower_branch(LoweringContext& context, const Instruction& instruction, int number,
-                    LoweringContext::Steps& steps) {
+void lower_branch(LoweringContext& context, const Instruction& instruction, int number,
+                  LoweringContext::Steps& steps) {
   const Region& region = instruction.region(number);
   place_views(context, region);
   std::vector<bool> claimed;
@@ -61,31 +61,29 @@ Result lower_branch(LoweringContext& context, const Instruction& instruction, in
     claimed.push_back(claim_place(context, region.results()[static_cast<size_t>(i)], region,
                                   context.place_of(result_of(instruction, i))));
   place_concatenations(context, region);
-  if (Result result = context.lower_region(region, steps); !result) return result;
+  context.lower_region(region, steps);
   context.with_steps(steps, [&] {
     for (int i = 0; i < instruction.num_results(); ++i)
       if (!claimed[static_cast<size_t>(i)])
         emit_copy(context, region.results()[static_cast<size_t>(i)],
                   context.place_of(result_of(instruction, i)), instruction.location());
   });
-  return {};
 }
 
 } // namespace
 
-Result emit_if(LoweringContext& context, const Instruction& instruction) {
+void emit_if(LoweringContext& context, const Instruction& instruction) {
   kernel::Step step;
   step.kind = kernel::Step::Kind::If;
   step.location = instruction.location();
   BufferSlice condition = context.place_of(instruction.operand(0));
   step.condition = {condition.buffer, condition.byte_offset};
-  if (Result result = lower_branch(context, instruction, 0, step.first); !result) return result;
-  if (Result result = lower_branch(context, instruction, 1, step.second); !result) return result;
+  lower_branch(context, instruction, 0, step.first);
+  lower_branch(context, instruction, 1, step.second);
   context.steps().push_back(std::move(step));
-  return {};
 }
 
-Result emit_while(LoweringContext& context, const Instruction& instruction) {
+void emit_while(LoweringContext& context, const Instruction& instruction) {
   const Region &condition = instruction.region(0), &body = instruction.region(1);
   size_t count = static_cast<size_t>(instruction.num_operands());
   std::vector<BufferSlice> carried;
@@ -101,7 +99,7 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
   step.location = instruction.location();
   place_views(context, condition);
   place_concatenations(context, condition);
-  if (Result result = context.lower_region(condition, step.first); !result) return result;
+  context.lower_region(condition, step.first);
   BufferSlice holds = context.place_of(condition.results()[0]);
   step.condition = {holds.buffer, holds.byte_offset};
 
@@ -114,7 +112,7 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
         (is_free_for_result(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
   }
   place_concatenations(context, body);
-  if (Result result = context.lower_region(body, step.second); !result) return result;
+  context.lower_region(body, step.second);
   context.with_steps(step.second, [&] {
     // New values that are old values of other slots are saved before any slot is overwritten.
     std::vector<BufferSlice> from(count);
@@ -133,7 +131,6 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
       if (!done[i]) emit_copy(context, from[i], carried[i], body.results()[i].type(), instruction.location());
   });
   context.steps().push_back(std::move(step));
-  return {};
 }
 
 } // namespace firn::lower

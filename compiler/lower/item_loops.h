@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/kernel/builder.h"
-#include "compiler/plan/element_code.h"
+#include "compiler/plan/elements/element_code.h"
 
 #include <functional>
 #include <vector>

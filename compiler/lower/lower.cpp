@@ -84,7 +84,7 @@ public:
     place_outputs();
     place_states();
     place_concatenations(context_, body);
-    if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
+    context_.lower_region(body, program_.steps);
     LoweringContext::Steps epilogue;
     context_.with_steps(epilogue, [&] {
       for (const ResultCopy& copy : copies_) emit_copy(context_, copy.value, copy.to, "");
@@ -215,13 +215,11 @@ private:
 
 } // namespace
 
-Result LoweringContext::lower_region(const Region& region, Steps& steps) {
-  Result result;
-  with_steps(steps, [&] { result = lower_instructions(region); });
-  return result;
+void LoweringContext::lower_region(const Region& region, Steps& steps) {
+  with_steps(steps, [&] { lower_instructions(region); });
 }
 
-Result LoweringContext::lower_instructions(const Region& region) {
+void LoweringContext::lower_instructions(const Region& region) {
   for (const auto& pointer : region.instructions()) {
     const Instruction& instruction = *pointer;
     if (instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter)) continue;
@@ -229,9 +227,8 @@ Result LoweringContext::lower_instructions(const Region& region) {
     // A view is not computed; a value that lies in another's buffer is.
     if (is_view_of_operand(instruction)) continue;
     if (is_read_in_place(instruction)) continue;
-    if (Result result = lower_instruction(instruction); !result) return result;
+    lower_instruction(instruction);
   }
-  return {};
 }
 
 // Parameters of a fusion lie where its operands do, and what its region returns where its results do.
@@ -242,50 +239,33 @@ void LoweringContext::view_members(const Instruction& fusion) {
     set_view(region.results()[static_cast<size_t>(i)], result_of(fusion, i));
 }
 
-Result LoweringContext::emit_plain(const Instruction& instruction, plan::FixedPlan plan) {
-  using Algorithm = plan::FixedPlan::Algorithm;
-  switch (plan.algorithm) {
-  case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
-  case Algorithm::Inline: return lower_instructions(instruction.region());
-  case Algorithm::Concatenate: emit_concatenate(*this, instruction); break;
-  case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
-  case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;
-  case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
-  case Algorithm::SelectAndScatter: emit_select_and_scatter(*this, instruction); break;
-  case Algorithm::NonZero: emit_non_zero(*this, instruction); break;
-  case Algorithm::Sort: emit_sort(*this, instruction); break;
-  case Algorithm::Text: emit_text(*this, instruction); break;
-  case Algorithm::Custom: emit_custom(*this, instruction); break;
-  case Algorithm::Pack: emit_pack_constant(*this, instruction); break;
-  case Algorithm::PackElements: emit_pack_elements(*this, instruction); break;
+void emit_inline(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
+  context.lower_instructions(instruction.region());
+}
+
+void LoweringContext::emit(const Instruction& instruction, const plan::KernelPlan& plan) {
+  switch (plan.algorithm()) {
+#define FIRN_ALGORITHM(Name, word, Plan, machines, precedence, help)                                         \
+  case plan::Algorithm::Name:                                                                                \
+    return emit_##word(*this, instruction, *plan.get_if<plan::Plan>());
+#include "compiler/plan/algorithms.def"
+#undef FIRN_ALGORITHM
   }
-  return {};
 }
 
-Result LoweringContext::emit(const Instruction& instruction, const plan::KernelPlan& plan) {
-  if (const auto* plain = std::get_if<plan::FixedPlan>(&plan)) return emit_plain(instruction, *plain);
-  std::visit(
-      [&](const auto& of_family) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(of_family)>, plan::FixedPlan>)
-          emit_planned(*this, instruction, of_family);
-      },
-      plan);
-  return {};
-}
-
-Result LoweringContext::lower_instruction(const Instruction& instruction) {
+void LoweringContext::lower_instruction(const Instruction& instruction) {
   if (instruction.is(Opcode::If)) return emit_if(*this, instruction);
   if (instruction.is(Opcode::While)) return emit_while(*this, instruction);
   bool has_members = plan::holds_kernels(instruction);
   if (has_members && instruction.is(Opcode::Fusion)) view_members(instruction);
   if (const plan::KernelPlan* plan = plans_.find(instruction)) {
     is_for_baseline_ = plans_.is_for_baseline(instruction);
-    Result result = emit(instruction, *plan);
+    emit(instruction, *plan);
     is_for_baseline_ = false;
-    return result;
+    return;
   }
-  if (has_members) return lower_instructions(instruction.region());
-  FIRN_UNREACHABLE("plan::verify lets through an instruction without a plan");
+  FIRN_CHECK(has_members, "plan::verify lets through an instruction without a plan");
+  lower_instructions(instruction.region());
 }
 
 Expected<kernel::Program> lower_module(const Module& module, const Function& entry,

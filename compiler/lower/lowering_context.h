@@ -7,6 +7,7 @@
 
 #include "compiler/kernel/builder.h"
 #include "compiler/lower/lower.h"
+#include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/plan_function.h"
 
 #include <map>
@@ -104,8 +105,10 @@ public:
   // Whether a kernel of its own computes the instruction; composites without one are lowered as their body.
   bool has_kernel(const Instruction& instruction) const { return plans_.find(instruction) != nullptr; }
   // Lowers the instructions of a region, appending to `steps` (control flow and inlined composites).
-  Result lower_region(const Region& region, Steps& steps);
-  Result lower_instruction(const Instruction& instruction);
+  void lower_region(const Region& region, Steps& steps);
+  void lower_instruction(const Instruction& instruction);
+  // Lowers them among the steps at hand.
+  void lower_instructions(const Region& region);
   // Sums that the kernel of an instruction may leave on the side; null if nobody wants any.
   FusedSpatialSum* spatial_sum_of(const Instruction& instruction) const {
     auto wanted = fused_spatial_sum_.find(&instruction);
@@ -127,10 +130,8 @@ private:
   static Key key(Value value) { return {value.def, value.index}; }
   BufferSlice place_constant(const Instruction& constant);
   BufferSlice place_text(const Instruction& constant);
-  Result lower_instructions(const Region& region);
   void view_members(const Instruction& fusion);
-  Result emit(const Instruction& instruction, const plan::KernelPlan& plan);
-  Result emit_plain(const Instruction& instruction, plan::FixedPlan plan);
+  void emit(const Instruction& instruction, const plan::KernelPlan& plan);
 
   friend class KernelMaker;
   kernel::Program& program_;

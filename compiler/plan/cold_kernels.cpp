@@ -2,8 +2,15 @@
 // nothing else to kernels of other instructions: plans of two CPUs may differ in that.
 #include "compiler/plan/cold_kernels.h"
 
+#include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/elements/plan.h"
+#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/relayout/plan.h"
+#include "compiler/plan/resample/plan.h"
+#include "compiler/plan/rows/plan.h"
 #include "compiler/plan/views.h"
+#include "compiler/plan/windows/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,13 +43,11 @@ bool is_view(const Instruction& instruction) {
 // Whether the plan's kernels are the instruction's alone, and their time is predicted by counting elements.
 bool has_own_kernels(const KernelPlan* plan) {
   if (!plan) return false;
-  if (const auto* rows = std::get_if<RowsPlan>(plan)) return !rows->in_producer;
-  if (const auto* plain = std::get_if<FixedPlan>(plan))
-    return plain->algorithm == FixedPlan::Algorithm::Concatenate ||
-           plain->algorithm == FixedPlan::Algorithm::UpdateSlice;
-  return std::holds_alternative<ContractionPlan>(*plan) || std::holds_alternative<DepthwisePlan>(*plan) ||
-         std::holds_alternative<PoolingPlan>(*plan) || std::holds_alternative<RelayoutPlan>(*plan) ||
-         std::holds_alternative<ElementsPlan>(*plan) || std::holds_alternative<ResamplePlan>(*plan);
+  if (const auto* rows = plan->get_if<RowsPlan>()) return !rows->in_producer;
+  if (plan->is<FixedPlan>())
+    return plan->algorithm() == Algorithm::Concatenate || plan->algorithm() == Algorithm::UpdateSlice;
+  return plan->is<ContractionPlan>() || plan->is<DepthwisePlan>() || plan->is<PoolingPlan>() ||
+         plan->is<RelayoutPlan>() || plan->is<ElementsPlan>() || plan->is<ResamplePlan>();
 }
 
 // Whether the kernel of an instruction computes the norm behind it as well.
@@ -54,7 +59,7 @@ bool hands_rows_on(const Instruction& instruction, const KernelPlans& plans) {
   return std::any_of(instruction.users().begin(), instruction.users().end(), takes_rows);
 }
 
-struct Candidate {
+struct ColdCandidate {
   const Instruction* instruction;
   double share; // share of the time on the CPU where that share is largest
 };
@@ -78,12 +83,13 @@ double network_cycles(const Region& body, const TargetInfo& target, const Kernel
 }
 
 // The candidates that take the least, each of them and all together within a share of the time.
-std::vector<const Instruction*> coldest(std::vector<Candidate> candidates, double share, double all_share) {
+std::vector<const Instruction*> coldest(std::vector<ColdCandidate> candidates, double share,
+                                        double all_share) {
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.share < b.share; });
+                   [](const ColdCandidate& a, const ColdCandidate& b) { return a.share < b.share; });
   std::vector<const Instruction*> chosen;
   double all = 0;
-  for (const Candidate& candidate : candidates) {
+  for (const ColdCandidate& candidate : candidates) {
     all += candidate.share;
     if (candidate.share > share || all > all_share) break;
     chosen.push_back(candidate.instruction);
@@ -123,7 +129,7 @@ public:
     double shortest = INFINITY; // cycles of the fastest CPU's code
     for (const NamedTarget& cpu : cpus_)
       shortest = std::min(shortest, network_cycles(body_, cpu.target, plans_[0]));
-    std::vector<Candidate> candidates;
+    std::vector<ColdCandidate> candidates;
     for (const auto& instruction : body_.instructions())
       if (may_be_shared(*instruction, plans_) && !is_written(*instruction, plans_))
         candidates.push_back(
@@ -165,7 +171,7 @@ const Instruction* find_unsharable(const Function& function, std::span<const Ker
 
 void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlans& plans,
                         const std::function<bool(const Instruction&)>& is_fixed) {
-  std::vector<Candidate> candidates;
+  std::vector<ColdCandidate> candidates;
   double all = network_cycles(body, target, plans);
   for (const auto& instruction : body.instructions())
     if (is_computed(*instruction) && plans.find<ElementsPlan>(*instruction) && !is_fixed(*instruction))

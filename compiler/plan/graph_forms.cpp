@@ -4,8 +4,8 @@
 #include "compiler/graph/builder.h"
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/graph/producers.h"
+#include "compiler/plan/contraction/tiling.h"
 #include "compiler/plan/cost_model.h"
-#include "compiler/plan/tiling.h"
 
 #include <set>
 #include <vector>

@@ -206,13 +206,30 @@ Field sizes(const std::string& word, const std::string& name, int64_t& first, in
   return sizes_of(word, name, first, second, max, help);
 }
 
-Field mac_field(MacInstruction& mac, const std::string& help) {
+Field mac_field(MacInstruction& mac) {
   return {"mac",
           "mac KIND LHS RHS ACCUMULATOR",
           mac_names() + " of three types",
-          help,
+          "the type of factors and sums, and how many steps of the reduction are one product",
           [&mac] { return "mac " + to_string(mac); },
           [&mac](TextScanner& in) { return read_mac(in, mac); }};
+}
+
+Field lanes_field(int64_t& lanes) {
+  return number("lanes", lanes, at_least(1), "lanes of a vector");
+}
+Field accumulators_field(int64_t& accumulators, const std::string& help) {
+  return number("accumulators", accumulators, between(1, kMaxTile), help);
+}
+Field rolled_epilogue_field(bool& rolled) {
+  return flag("rolled_epilogue", rolled,
+              "the epilogue is a loop over accumulators in memory: fewer bytes of code");
+}
+Field bias_in_accumulators_field(bool& bias) {
+  return flag("bias_in_accumulators", bias, "accumulators start from the bias of their channel");
+}
+void append(Fields& fields, const Fields& others) {
+  fields.insert(fields.end(), others.begin(), others.end());
 }
 
 Field number_list(const std::string& word, std::vector<int>& values, ValueRange range,

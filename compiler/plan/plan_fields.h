@@ -68,10 +68,17 @@ Field sizes(const std::string& word, const std::string& name, int& first, int& s
             const std::string& help);
 Field sizes(const std::string& word, const std::string& name, int64_t& first, int64_t& second, int max,
             const std::string& help);
-Field mac_field(MacInstruction& mac, const std::string& help);
+Field mac_field(MacInstruction& mac);
 // "rest_splits 2,4,4"
 Field number_list(const std::string& word, std::vector<int>& values, ValueRange range,
                   const std::string& help);
+
+// Fields that plans of several algorithms have.
+Field lanes_field(int64_t& lanes);
+Field accumulators_field(int64_t& accumulators, const std::string& help);
+Field rolled_epilogue_field(bool& rolled);
+Field bias_in_accumulators_field(bool& bias);
+void append(Fields& fields, const Fields& others);
 
 // One of several words, in the order of the numbers that `get` gives; an empty one, or less than 0, has no
 // text. With `leads` the field's word stands before it.

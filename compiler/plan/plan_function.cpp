@@ -2,14 +2,17 @@
 #include "compiler/plan/plan_function.h"
 
 #include "compiler/plan/choose_plan.h"
-#include "compiler/plan/choose_winograd.h"
 #include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/composites.h"
+#include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/cost_model.h"
-#include "compiler/plan/depthwise_chain.h"
-#include "compiler/plan/fused_spatial_sum.h"
-#include "compiler/plan/varying_dims.h"
+#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+#include "compiler/plan/rows/plan.h"
 #include "compiler/plan/views.h"
+#include "compiler/plan/windows/depthwise_chain.h"
+#include "compiler/plan/winograd/choose_winograd.h"
+#include "compiler/plan/winograd/plan.h"
 #include "compiler/plan/written_plan.h"
 
 #include <cmath>
@@ -17,8 +20,6 @@
 
 namespace firn::plan {
 namespace {
-
-using Fixed = FixedPlan::Algorithm;
 
 template <class Plan>
 Diagnostic refused(const Instruction& instruction, const Plan& plan, const std::string& why,
@@ -64,7 +65,7 @@ private:
       if (instruction->is(Opcode::Constant) || instruction->is(Opcode::Parameter)) continue;
       if (Result planned = plan(*instruction, chain); !planned) return planned;
       const KernelPlan* own = plans_.find(*instruction);
-      bool is_chain = own && std::holds_alternative<DepthwiseChainPlan>(*own);
+      bool is_chain = own && own->is<DepthwiseChainPlan>();
       if (!has_members(*instruction)) continue;
       for (int i = 0; i < instruction->num_regions(); ++i)
         if (Result within = visit(instruction->region(i), is_chain ? instruction.get() : nullptr); !within)
@@ -77,12 +78,12 @@ private:
   bool has_members(const Instruction& instruction) const {
     const KernelPlan* own = plans_.find(instruction);
     return holds_kernels(instruction) &&
-           (!own || std::holds_alternative<DepthwiseChainPlan>(*own) ||
-            plans_.has(instruction, Fixed::FusedSpatialSum) || plans_.has(instruction, Fixed::Inline));
+           (!own || own->is<DepthwiseChainPlan>() || plans_.has(instruction, Algorithm::FusedSpatialSum) ||
+            plans_.has(instruction, Algorithm::Inline));
   }
 
   Result plan(const Instruction& instruction, const Instruction* chain) {
-    ContractionContext context{options_, plans_.model_weight_bytes, chain != nullptr};
+    PlanningContext context{options_, plans_.model_weight_bytes, chain != nullptr};
     ChainMatrices matrices;
     if (chain) matrices = choose_chain_matrices(*chain, options_);
     if (matrices.take(instruction)) context.chain_tile = &matrices.tile;
@@ -94,9 +95,9 @@ private:
     Explanation explanation;
     std::optional<KernelPlan> given = find_in_database(instruction, context, explanation);
     // The guard on rounding errors has the last word on Winograd's algorithm: direct tiles stand by.
-    const auto* winograd = given ? std::get_if<WinogradPlan>(&*given) : nullptr;
+    const auto* winograd = given ? given->get_if<WinogradPlan>() : nullptr;
     std::optional<KernelPlan> plan = given;
-    if (!given || winograd) plan = choose_any(instruction, context);
+    if (!given || winograd) plan = choose_plan(instruction, context);
     if (plan) {
       plans_.set(instruction, *plan);
       begin_explanation(instruction, chain, std::move(explanation));
@@ -109,7 +110,7 @@ private:
   }
 
   // Sets the plan of the instruction's text; false: the text has none for this CPU.
-  Expected<bool> follow_text(const Instruction& instruction, const ContractionContext& context) {
+  Expected<bool> follow_text(const Instruction& instruction, const PlanningContext& context) {
     if (options_.ignores_written || !instruction.attributes().has("plan")) return false;
     auto all = read_written_plans(instruction, place_of(instruction));
     if (!all) return all.error();
@@ -127,14 +128,13 @@ private:
     return true;
   }
 
-  Result follow(const WrittenPlan& written, const Instruction& instruction,
-                const ContractionContext& context) {
+  Result follow(const WrittenPlan& written, const Instruction& instruction, const PlanningContext& context) {
     auto request = parse_plan_request(place_of(instruction), written.text);
     if (!request) return model_error(request.error().message);
     const bool is_for_baseline = written.is_for_all() && options_.baseline;
     const PlanOptions for_baseline{is_for_baseline ? *options_.baseline : options_.target, options_.goals};
-    ContractionContext own{is_for_baseline ? for_baseline : options_, context.model_weight_bytes,
-                           context.by_rows, context.packed_as, context.chain_tile};
+    PlanningContext own{is_for_baseline ? for_baseline : options_, context.model_weight_bytes,
+                        context.by_rows, context.packed_as, context.chain_tile};
     auto plan = complete(*request, instruction, own);
     if (!plan) return refused(instruction, *request, plan.error().message, written.cpu);
     if (is_for_baseline)
@@ -146,10 +146,10 @@ private:
 
   // Plans an instruction whose constants are packed for another CPU, by the same algorithm.
   Result plan_packed(const Instruction& instruction, const Instruction* chain,
-                     const ContractionContext& context) {
+                     const PlanningContext& context) {
     Explanation explanation;
     std::optional<KernelPlan> plan = find_in_database(instruction, context, explanation);
-    if (!plan) plan = choose_any(instruction, context);
+    if (!plan) plan = choose_plan(instruction, context);
     if (plan) {
       plans_.set(instruction, std::move(*plan));
       begin_explanation(instruction, chain, std::move(explanation));
@@ -157,16 +157,9 @@ private:
     return {};
   }
 
-  // Dims that vary have algorithms of their own, among which packed constants leave a choice.
-  std::optional<KernelPlan> choose_any(const Instruction& instruction,
-                                       const ContractionContext& context) const {
-    if (!has_static_types(instruction)) return choose_varying_plan(instruction, context);
-    return options_.packed_as ? choose_packed_plan(instruction, context) : choose_plan(instruction, context);
-  }
-
   // The plan of the schedule database, if it has one that can be followed.
-  std::optional<KernelPlan> find_in_database(const Instruction& instruction,
-                                             const ContractionContext& context, Explanation& explanation) {
+  std::optional<KernelPlan> find_in_database(const Instruction& instruction, const PlanningContext& context,
+                                             Explanation& explanation) {
     if (!options_.schedules) return std::nullopt;
     const PlanRequest* found = options_.schedules->find(kernel_signature(instruction, options_.target));
     if (!found) return std::nullopt;
@@ -297,15 +290,16 @@ private:
     if (has_static_types(fusion)) sum = find_fused_sum(fusion);
     if (!sum) return {};
     int64_t tiles = summed_tiles(*sum->producer, plans_);
-    if (plans_.has(fusion, Fixed::FusedSpatialSum) && tiles == 0) {
+    if (plans_.has(fusion, Algorithm::FusedSpatialSum) && tiles == 0) {
       const char* why = "the producer's kernel leaves no sums";
-      if (written_.count(&fusion)) return refused(fusion, KernelPlan(FixedPlan{Fixed::FusedSpatialSum}), why);
-      plans_.set(fusion, FixedPlan{Fixed::Inline});
+      if (written_.count(&fusion))
+        return refused(fusion, KernelPlan(FixedPlan{Algorithm::FusedSpatialSum}), why);
+      plans_.set(fusion, FixedPlan{Algorithm::Inline});
       leave_aside(fusion, why);
     } else if (!is_fixed(fusion) && is_fused_sum_profitable(sum->producer->type(), tiles)) {
-      plans_.set(fusion, FixedPlan{Fixed::FusedSpatialSum});
+      plans_.set(fusion, FixedPlan{Algorithm::FusedSpatialSum});
     }
-    if (!plans_.has(fusion, Fixed::FusedSpatialSum)) return {};
+    if (!plans_.has(fusion, Algorithm::FusedSpatialSum)) return {};
     return leave_totals(summed_member(*sum->producer, plans_));
   }
 

@@ -114,7 +114,7 @@ std::string explanation_text(const std::vector<Explanation>& explanations) {
     if (explanation.overruled) text += "#   from the schedule database\n";
     if (!explanation.refused.empty())
       text += "#   the schedule database's plan is not possible: " + explanation.refused + "\n";
-    for (const Explanation::Candidate& candidate : explanation.candidates) {
+    for (const Candidate& candidate : explanation.candidates) {
       char cycles[48];
       std::snprintf(cycles, sizeof cycles, "#   %14.0f cycles  ", candidate.cycles);
       text += cycles + to_string(candidate.plan) +

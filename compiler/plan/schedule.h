@@ -9,7 +9,7 @@
 // comment.
 #pragma once
 
-#include "compiler/plan/kernel_plan.h"
+#include "compiler/plan/algorithm_rules.h"
 #include "compiler/target/target_info.h"
 
 #include <map>
@@ -47,11 +47,6 @@ private:
 
 // Why a kernel is computed as it is.
 struct Explanation {
-  struct Candidate {
-    KernelPlan plan;
-    double cycles = 0;
-    std::string note; // why it was not taken, or what else is known of it
-  };
   const Instruction* instruction = nullptr;
   std::string location, signature;
   KernelPlan chosen;

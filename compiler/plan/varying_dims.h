@@ -1,19 +1,19 @@
-// Instructions whose dims vary from run to run within bounds: which algorithms take such dims, and with which
-// plans. Decisions are made at the bounds, except for Winograd's algorithm: over all sizes (cost_model.h).
-//
-// Strides and ends of loops follow the extents of a run. Rows that whole tiles leave take a lower tile;
-// elements that whole vectors leave take a ladder of shorter vectors.
+// Conditions of kernels that take dims that vary.
 #pragma once
 
-#include "compiler/plan/contraction_plan.h"
+#include "compiler/graph/module.h"
+
+#include <string>
 
 namespace firn::plan {
 
-// How an instruction with dims that vary is computed; nothing if no algorithm takes them.
-std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
-                                              const ContractionContext& context);
-// Completes a plan written for such an instruction. Says why it cannot be followed; empty: it can.
-std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
-                             const ContractionContext& context);
+// Whether blocks hold dims that do not vary, and strides follow from the dims.
+bool has_plain_extents(const Instruction& instruction);
+// Whether the positions that accompany indices, but do not come from them, always exist.
+bool has_known_positions(const Instruction& instruction);
+// Whether the code of an element uses extents that vary only in expressions.
+bool has_varying_element_form(const Instruction& instruction);
+// Why a kernel that computes its epilogue from sums in registers cannot take dims that vary; empty: it can.
+std::string check_varying_epilogue(const Instruction& instruction);
 
 } // namespace firn::plan

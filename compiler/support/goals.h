@@ -20,7 +20,7 @@ enum class Precision : uint8_t { F32, BF16 };
 enum class WeightType : uint8_t { AsGiven, BF16, I8, I4 };
 
 // Which convolutions use Winograd's algorithm: those whose time it shortens enough for the bytes of its
-// filters in the object (plan/choose_winograd.h), every one that it makes faster, or none.
+// filters in the object (plan/winograd/choose_winograd.h), every one that it makes faster, or none.
 enum class Winograd : uint8_t { WithinBytes, All, Off };
 
 struct Goals {

@@ -6,6 +6,8 @@
 #include "compiler/graph/verify.h"
 #include "compiler/lower/contraction/contraction.h"
 #include "compiler/memory/arena.h"
+#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/winograd/plan.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/plan_and_lower.h"
 
@@ -115,15 +117,14 @@ GateKernel dot(int64_t m, int64_t n, int64_t k) {
 // The explanation of a module's only dot or convolution.
 const plan::Explanation* find_contraction(const std::vector<plan::Explanation>& explanations) {
   auto found = std::find_if(explanations.begin(), explanations.end(), [](const plan::Explanation& e) {
-    return std::holds_alternative<plan::ContractionPlan>(e.chosen) ||
-           std::holds_alternative<plan::WinogradPlan>(e.chosen);
+    return e.chosen.is<plan::ContractionPlan>() || e.chosen.is<plan::WinogradPlan>();
   });
   return found == explanations.end() ? nullptr : &*found;
 }
 
 plan::TileShape tile_of(const plan::KernelPlan& plan) {
-  if (const auto* contraction = std::get_if<plan::ContractionPlan>(&plan)) return contraction->tiling.tile;
-  return std::get<plan::WinogradPlan>(plan).tile;
+  if (const auto* contraction = plan.get_if<plan::ContractionPlan>()) return contraction->tiling.tile;
+  return plan.get_if<plan::WinogradPlan>()->tile;
 }
 
 } // namespace
@@ -265,7 +266,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
     plan::TileShape tile = tile_of(contraction->chosen);
     plan::ColumnGroups groups = plan::column_groups(kernel.columns, tile);
     // Groups in streams are computed as one tile of all their columns.
-    const auto* tiles = std::get_if<plan::ContractionPlan>(&contraction->chosen);
+    const auto* tiles = contraction->chosen.get_if<plan::ContractionPlan>();
     int streams = tiles ? tiles->tiling.tile.column_streams : 1;
     code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors * streams,
                  tile.accumulator_splits, groups.rest_registers};

@@ -2,6 +2,7 @@
 // whole network.
 #include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
+#include "compiler/plan/winograd/plan.h"
 #include "tests/lower/lowered_program.h"
 #include "tests/lower/plan_and_lower.h"
 
@@ -81,11 +82,11 @@ std::vector<Explanation> explain(const Network& network, Winograd winograd = Win
 }
 
 bool is_winograd(const Explanation& explanation) {
-  return std::holds_alternative<WinogradPlan>(explanation.chosen);
+  return explanation.chosen.is<WinogradPlan>();
 }
 
 int outputs_high(const Explanation& explanation) {
-  const auto* plan = std::get_if<WinogradPlan>(&explanation.chosen);
+  const auto* plan = explanation.chosen.get_if<WinogradPlan>();
   return plan ? plan->outputs_high : 0;
 }
 

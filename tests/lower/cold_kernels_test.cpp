@@ -5,6 +5,7 @@
 #include "tests/lower/lowered_program.h"
 
 #include "compiler/kernel/kir_text.h"
+#include "compiler/plan/elements/plan.h"
 
 #include <catch2/catch.hpp>
 

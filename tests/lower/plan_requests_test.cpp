@@ -1,4 +1,5 @@
 // Requests for plans: what is given is obeyed or refused, and a completed plan's text is that plan again.
+#include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/plan_function.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
@@ -87,8 +88,7 @@ std::string plan_of(const std::string& text, const char* cpu = "x86-64-v3") {
   if (!plans) return plans.error().message;
   std::string found;
   for (const auto& instruction : (*module)->main().body().instructions())
-    if (const plan::KernelPlan* plan = plans->find(*instruction);
-        plan && std::holds_alternative<plan::ContractionPlan>(*plan))
+    if (const plan::KernelPlan* plan = plans->find(*instruction); plan && plan->is<plan::ContractionPlan>())
       found = plan::to_string(*plan);
   return found;
 }

@@ -2,6 +2,7 @@
 // vector.
 #include "compiler/graph/composites.h"
 #include "compiler/plan/plan_function.h"
+#include "compiler/plan/recurrent/plan.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>

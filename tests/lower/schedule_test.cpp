@@ -1,6 +1,8 @@
 // Schedules as text, and their power over the cost model.
 #include "compiler/graph/hlo_text.h"
 #include "compiler/lower/lower.h"
+#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/winograd/plan.h"
 #include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
@@ -57,7 +59,7 @@ Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winog
 
 TEST_CASE("a schedule overrules the cost model", "[lower]") {
   Explanation own = explain(nullptr);
-  CHECK(std::holds_alternative<WinogradPlan>(own.chosen));
+  CHECK(own.chosen.is<WinogradPlan>());
   CHECK_FALSE(own.overruled);
   for (const char* text : {"direct tile 4x2 rows outermost", "direct tile 2x3 splits 2 columns outermost",
                            "winograd 2x2 tile 4x3 batch 10", "winograd 4x2 tile 3x2 batch 7"}) {
@@ -70,7 +72,7 @@ TEST_CASE("a schedule overrules the cost model", "[lower]") {
   auto other = parse("znver4 " + own.signature + " => direct tile 1x1\n");
   REQUIRE(other);
   CHECK(to_string(explain(&*other).chosen) == to_string(own.chosen));
-  CHECK(std::holds_alternative<ContractionPlan>(explain(nullptr, Winograd::Off).chosen));
+  CHECK(explain(nullptr, Winograd::Off).chosen.is<ContractionPlan>());
 }
 
 TEST_CASE("a schedule overrules plans of dims that vary", "[lower]") {

@@ -1,6 +1,6 @@
 // Tiles and loop orders of contractions: how columns fill vectors decides, and what passes from which cache
 // level.
-#include "compiler/plan/tiling.h"
+#include "compiler/plan/contraction/tiling.h"
 
 #include <catch2/catch.hpp>
 

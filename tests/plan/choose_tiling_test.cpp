@@ -1,5 +1,5 @@
 // Tests register tiles for a varying number of rows beside those for a known number.
-#include "compiler/plan/tiling.h"
+#include "compiler/plan/contraction/tiling.h"
 
 #include <catch2/catch.hpp>
 

@@ -11,7 +11,8 @@
 #include "compiler/lower/attention/score_code.h"
 #include "compiler/lower/contraction/contraction_ops.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/plan/attention_mask.h"
+#include "compiler/plan/attention/attention_mask.h"
+#include "compiler/plan/attention/plan.h"
 
 #include <algorithm>
 
@@ -452,7 +453,7 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
+void emit_attention(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
   Attention attention = *match_attention(*fusion_root(fusion));
   if (plan.mac != plan::MacInstruction{}) return emit_bf16_attention(context, fusion, attention, plan);
   AttentionKernel(context, fusion, attention, plan).emit();

@@ -1,4 +1,4 @@
-// Attention whose dots multiply bf16 (plan/bf16_attention.h).
+// Attention whose dots multiply bf16 (plan/attention/bf16_attention.h).
 #pragma once
 
 #include "compiler/graph/attention.h"

@@ -4,7 +4,7 @@
 #include "compiler/graph/attention.h"
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/lowering_context.h"
-#include "compiler/plan/attention.h"
+#include "compiler/plan/attention/attention.h"
 
 namespace firn::lower {
 

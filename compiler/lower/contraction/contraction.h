@@ -12,7 +12,7 @@
 #pragma once
 
 #include "compiler/kernel/builder.h"
-#include "compiler/plan/tiling.h"
+#include "compiler/plan/contraction/tiling.h"
 
 #include <functional>
 #include <memory>

@@ -5,7 +5,7 @@
 #include "compiler/lower/contraction/fused_spatial_sum.h"
 #include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/element/element_emitter.h"
-#include "compiler/plan/contraction_plan.h"
+#include "compiler/plan/contraction/contraction_plan.h"
 
 namespace firn::lower {
 

@@ -2,6 +2,8 @@
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/rows/plan.h"
 
 namespace firn::lower {
 

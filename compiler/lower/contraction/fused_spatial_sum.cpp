@@ -4,7 +4,8 @@
 #include "compiler/graph/position_sum.h"
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/plan/fused_spatial_sum.h"
+#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
 
 namespace firn::lower {
 
@@ -88,15 +89,14 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
   maker.finish();
 }
 
-Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion) {
+void emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion, const plan::FixedPlan&) {
   plan::FusedSum sum = *plan::find_fused_sum(fusion);
   FusedSpatialSum spatial_sum(sum.producer->type(), sum.producer->num_uses(0) > 1,
                               context.target().lanes(32));
   context.set_spatial_sum(*sum.producer, &spatial_sum);
-  Result lowered = context.lower_instruction(*sum.producer);
+  context.lower_instruction(*sum.producer);
   context.set_spatial_sum(*sum.producer, nullptr);
-  if (lowered) spatial_sum.emit_totals(context, *sum.reduction, result_of(*sum.producer));
-  return lowered;
+  spatial_sum.emit_totals(context, *sum.reduction, result_of(*sum.producer));
 }
 
 } // namespace firn::lower

@@ -1,8 +1,8 @@
-// A register tile of sums in tile registers (plan/tile_matrices.h).
+// A register tile of sums in tile registers (plan/contraction/tile_matrices.h).
 #pragma once
 
 #include "compiler/lower/contraction/contraction.h"
-#include "compiler/plan/tile_matrices.h"
+#include "compiler/plan/contraction/tile_matrices.h"
 
 namespace firn::lower {
 

@@ -1,8 +1,9 @@
 // The code of convolutions: output channels lie in lanes, one spatial dim makes the rows of the tile, the
-// others are loops around it (plan/convolution.h). Padding is not copied but for long windows: rows outside
-// the input are left out of tiles at the edges, and windows are clipped in the other dims.
+// others are loops around it (plan/contraction/convolution.h). Padding is not copied but for long windows:
+// rows outside the input are left out of tiles at the edges, and windows are clipped in the other dims.
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/contraction/operand_loads.h"
+#include "compiler/plan/contraction/plan.h"
 
 #include <algorithm>
 #include <tuple>

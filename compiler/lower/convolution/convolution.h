@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/plan/contraction/plan.h"
 
 namespace firn::lower {
 

@@ -4,6 +4,8 @@
 #include "compiler/lower/convolution/feature_map_copy.h"
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/winograd/plan.h"
 
 namespace firn::lower {
 
@@ -83,15 +85,18 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& instruction,
-                  const plan::ContractionPlan& plan) {
+void emit_direct(LoweringContext& context, const Instruction& instruction,
+                 const plan::ContractionPlan& plan) {
   plan::KernelRoot root = *plan::find_contraction(instruction);
-  if (plan.algorithm == plan::ContractionPlan::Algorithm::Planar)
-    emit_planar_convolution(context, instruction, root, plan);
-  else if (!root.op->is(Opcode::Convolution))
-    emit_dot(context, instruction, root, plan);
-  else
+  if (root.op->is(Opcode::Convolution))
     emit_convolution(context, instruction, root, plan);
+  else
+    emit_dot(context, instruction, root, plan);
+}
+
+void emit_polyphase(LoweringContext& context, const Instruction& instruction,
+                    const plan::ContractionPlan& plan) {
+  emit_convolution(context, instruction, *plan::find_contraction(instruction), plan);
 }
 
 // The element type of V, and of factors in U.
@@ -126,7 +131,7 @@ static int bind_filters(KernelMaker& maker, LoweringContext& context, const Inst
   return parameter(packed.packing(filter.literal()->num_elements()), packed.element);
 }
 
-void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
+void emit_winograd(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
   plan::KernelRoot root = *plan::find_contraction(instruction);
   const TargetInfo& target = context.target();
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), target.lanes(32));

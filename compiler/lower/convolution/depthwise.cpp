@@ -14,6 +14,7 @@
 #include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/line_group.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/windows/plan.h"
 
 #include <algorithm>
 
@@ -311,7 +312,8 @@ kernel::Register DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::P
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
 }
 
-void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::DepthwisePlan& plan) {
+void emit_depthwise(LoweringContext& context, const Instruction& instruction,
+                    const plan::DepthwisePlan& plan) {
   plan::KernelRoot root = *plan::find_contraction(instruction);
   DepthwiseConvolution depthwise(instruction, root, plan, context.target());
   PackedOperand packed = depthwise.packed_taps();

@@ -4,6 +4,7 @@
 
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/convolution/window_tiles.h"
+#include "compiler/plan/windows/plan.h"
 
 namespace firn::lower {
 

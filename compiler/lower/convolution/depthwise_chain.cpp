@@ -9,10 +9,11 @@
 //
 // Lines of the expanded map outside the image are never made: windows are clipped at them. Lines that two
 // strips cover are made twice. The members are emitted by what emits them in kernels of their own.
-#include "compiler/plan/depthwise_chain.h"
+#include "compiler/plan/windows/depthwise_chain.h"
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/convolution/depthwise.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/contraction/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -280,7 +281,8 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::DepthwiseChainPlan& plan) {
+void emit_depthwise_chain(LoweringContext& context, const Instruction& fusion,
+                          const plan::DepthwiseChainPlan& plan) {
   auto chain = plan::find_depthwise_chain(fusion, context.plan_options());
   StripEmitter(context, fusion, *chain, plan.rows).emit();
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/builder.h"
-#include "compiler/plan/convolution.h"
+#include "compiler/plan/contraction/convolution.h"
 
 namespace firn::lower {
 

@@ -3,6 +3,7 @@
 #include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/convolution/winograd_transform.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -108,7 +109,7 @@ private:
 
 } // namespace
 
-void emit_pack_constant(LoweringContext& context, const Instruction& instruction) {
+void emit_pack(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   Packing packing = *read_pack(instruction);
   KernelMaker maker(context, instruction, "pack");
   int source = maker.read(instruction.operand(0)), out = maker.write(result_of(instruction));

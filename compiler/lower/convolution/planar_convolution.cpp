@@ -1,8 +1,9 @@
-// Convolutions to few channels, with positions of a line in lanes (plan/planar.h): a kernel that writes the
-// padding of the planes, one that copies the input into them, and the contraction.
+// Convolutions to few channels, with positions of a line in lanes (plan/contraction/planar.h): a kernel that
+// writes the padding of the planes, one that copies the input into them, and the contraction.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/movement/relayout.h"
+#include "compiler/plan/contraction/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -98,8 +99,9 @@ private:
 
 } // namespace
 
-void emit_planar_convolution(LoweringContext& context, const Instruction& instruction,
-                             const plan::KernelRoot& root, const plan::ContractionPlan& plan) {
+void emit_planar(LoweringContext& context, const Instruction& instruction,
+                 const plan::ContractionPlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
   plan::PlanarGeometry g = *plan::PlanarGeometry::of(*root.op, instruction.type(), context.target());
   PlanarCode code(g);
   BufferSlice planes{context.add_scratch_buffer(g.elements * 4, "planes"), 0};

@@ -6,6 +6,7 @@
 #include "compiler/lower/emitters.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/plan/windows/plan.h"
 
 #include <algorithm>
 
@@ -141,7 +142,7 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
+void emit_pooling(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
   PoolingEmitter(context, instruction, *plan::find_pooling(instruction), plan).emit();
 }
 

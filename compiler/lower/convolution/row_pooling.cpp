@@ -6,6 +6,7 @@
 #include "compiler/lower/emitters.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/plan/windows/plan.h"
 
 #include <algorithm>
 
@@ -210,8 +211,8 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& instruction,
-                  const plan::RowPoolingPlan& plan) {
+void emit_row_pooling(LoweringContext& context, const Instruction& instruction,
+                      const plan::RowPoolingPlan& plan) {
   RowPooling(context, instruction, *plan::find_pooling(instruction), static_cast<int>(plan.lanes)).emit();
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/lower/convolution/window_tiles.h"
 
 #include "compiler/lower/element/pieces.h"
+#include "compiler/plan/windows/plan.h"
 
 #include <algorithm>
 

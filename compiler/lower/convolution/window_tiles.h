@@ -11,6 +11,7 @@
 #include "compiler/lower/lowering_context.h"
 
 #include "compiler/plan/kernel_plan.h"
+#include "compiler/plan/windows/plan.h"
 
 #include <map>
 #include <optional>

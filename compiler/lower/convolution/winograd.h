@@ -1,8 +1,8 @@
-// Convolutions by Winograd's algorithm, as plan/winograd.h describes them, as kernels.
+// Convolutions by Winograd's algorithm, as plan/winograd/winograd.h describes them, as kernels.
 #pragma once
 
 #include "compiler/lower/contraction/contraction_ops.h"
-#include "compiler/plan/winograd.h"
+#include "compiler/plan/winograd/winograd.h"
 
 namespace firn::lower {
 

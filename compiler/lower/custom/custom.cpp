@@ -2,6 +2,7 @@
 // call gives their addresses and dims.
 #include "compiler/graph/custom_call.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fixed/plan.h"
 #include "include/firn/abi.h"
 #include "include/firn/custom_op.h"
 
@@ -87,7 +88,7 @@ Description describe_call(const Instruction& custom, const CustomCall& call) {
 
 } // namespace
 
-void emit_custom(LoweringContext& context, const Instruction& custom) {
+void emit_custom(LoweringContext& context, const Instruction& custom, const plan::FixedPlan&) {
   KernelMaker maker(context, custom, "custom");
   CustomCall call = custom_call_of(custom);
   LiteralRef words = describe_call(custom, call).words();

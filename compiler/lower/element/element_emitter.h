@@ -4,7 +4,7 @@
 
 #include "compiler/lower/element/element_access.h"
 #include "compiler/lower/lowering_context.h"
-#include "compiler/plan/element_code.h"
+#include "compiler/plan/elements/element_code.h"
 
 namespace firn::lower {
 

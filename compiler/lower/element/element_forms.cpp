@@ -2,7 +2,7 @@
 #include "compiler/lower/element/element_forms.h"
 
 #include "compiler/graph/scalar_ops.h"
-#include "compiler/plan/element_code.h"
+#include "compiler/plan/elements/element_code.h"
 #include "compiler/support/whole_number.h"
 
 #include <cmath>

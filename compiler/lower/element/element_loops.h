@@ -6,7 +6,7 @@
 #pragma once
 
 #include "compiler/lower/element/element_emitter.h"
-#include "compiler/plan/element_code.h"
+#include "compiler/plan/elements/element_code.h"
 #include "compiler/plan/views.h"
 
 namespace firn::lower {

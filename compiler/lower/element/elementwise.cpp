@@ -2,6 +2,7 @@
 // them.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/elements/plan.h"
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
@@ -118,7 +119,7 @@ bool has_elements(const Instruction& instruction) {
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::ElementsPlan& plan) {
+void emit_elements(LoweringContext& context, const Instruction& instruction, const plan::ElementsPlan& plan) {
   if (!has_elements(instruction)) return;
   bool has_region = instruction.is(Opcode::Fusion) ||
                     instruction.is(Opcode::Composite); // a reduction's region is its combiner

@@ -3,6 +3,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
+#include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -86,7 +87,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
 
 } // namespace
 
-void emit_concatenate(LoweringContext& context, const Instruction& instruction) {
+void emit_concatenate(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   const Type& type = instruction.type();
   Index start(type.dims.size(), IntExpr(0));

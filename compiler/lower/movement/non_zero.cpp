@@ -2,6 +2,7 @@
 // coordinates, which so lie as compact as if the extent had been known.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -75,7 +76,7 @@ void emit_coordinates(LoweringContext& context, const Instruction& instruction) 
 
 } // namespace
 
-void emit_non_zero(LoweringContext& context, const Instruction& instruction) {
+void emit_non_zero(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   emit_count(context, instruction);
   context.bind_count(instruction.type().dims[1].extent.symbols()[0],
                      context.place_of(result_of(instruction, 1)));

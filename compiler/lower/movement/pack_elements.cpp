@@ -5,6 +5,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -106,7 +107,7 @@ private:
 
 } // namespace
 
-void emit_pack_elements(LoweringContext& context, const Instruction& convert) {
+void emit_pack_elements(LoweringContext& context, const Instruction& convert, const plan::FixedPlan&) {
   if (convert.type().at_bound().num_elements() == 0) return;
   KernelMaker maker(context, convert, "pack_elements");
   PackElements(maker, convert).emit();

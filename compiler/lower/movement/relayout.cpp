@@ -12,7 +12,8 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/item_loops.h"
 #include "compiler/lower/movement/transpose_lanes.h"
-#include "compiler/plan/element_code.h"
+#include "compiler/plan/elements/element_code.h"
+#include "compiler/plan/relayout/plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -186,7 +187,7 @@ void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, int64_t l
   RelayoutKernel(maker, source, target, memory_scalar(dtype), static_cast<int>(lanes)).emit(relayout.parts);
 }
 
-void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::RelayoutPlan& plan) {
+void emit_relayout(LoweringContext& context, const Instruction& instruction, const plan::RelayoutPlan& plan) {
   std::optional<plan::Relayout> relayout = plan::find_relayout(instruction, context.target());
   bool is_fusion = instruction.is(Opcode::Fusion);
   KernelMaker maker(context, instruction,

@@ -1,8 +1,8 @@
-// Copies of tensors between memory of different orders (plan/relayout.h), as kernels.
+// Copies of tensors between memory of different orders (plan/relayout/relayout.h), as kernels.
 #pragma once
 
 #include "compiler/lower/element/element_emitter.h"
-#include "compiler/plan/relayout.h"
+#include "compiler/plan/relayout/relayout.h"
 
 namespace firn::lower {
 

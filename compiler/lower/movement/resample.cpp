@@ -3,7 +3,7 @@
 // neighbours of a line (channel blocks), vectors move unchanged, from places in tables. If neighbours lie
 // side by side, the elements of a vector of results are shuffled out of two vectors; enlargements by simple
 // factors repeat the same shuffles along the line. Elements that lie further apart are gathered.
-#include "compiler/plan/resample.h"
+#include "compiler/plan/resample/resample.h"
 
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
@@ -256,7 +256,7 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& composite, const plan::ResamplePlan& plan) {
+void emit_resample(LoweringContext& context, const Instruction& composite, const plan::ResamplePlan& plan) {
   ResampleKernel(context, composite, plan).emit();
 }
 

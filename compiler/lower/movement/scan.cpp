@@ -5,6 +5,8 @@
 #include "compiler/lower/emitters.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/plan/elements/plan.h"
+#include "compiler/plan/scan/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -54,7 +56,7 @@ kernel::Register identity_of(kernel::Builder& b, Opcode reducer, DType dtype, in
 
 // A line that may be empty starts from the extreme number, in place of its first element: the index of either
 // is 0.
-void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
+void emit_places(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   const IntExpr& extent = operand.type().dims[dim].extent;
@@ -158,14 +160,16 @@ void emit_cumulative_rows(LoweringContext& context, const Instruction& instructi
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
+void emit_scan(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   if (instruction.type().at_bound().num_elements() == 0) return;
-  switch (plan.algorithm) {
-  case plan::ScanPlan::Algorithm::Scan:
-    return plan.by_rows ? emit_cumulative_rows(context, instruction, plan)
-                        : emit_cumulative(context, instruction, plan);
-  case plan::ScanPlan::Algorithm::ArgReduce: return emit_arg_reduce(context, instruction, plan);
-  }
+  if (plan.by_rows)
+    emit_cumulative_rows(context, instruction, plan);
+  else
+    emit_cumulative(context, instruction, plan);
+}
+
+void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
+  if (instruction.type().at_bound().num_elements() != 0) emit_places(context, instruction, plan);
 }
 
 } // namespace firn::lower

@@ -7,6 +7,8 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/item_loops.h"
 #include "compiler/lower/movement/where_positive.h"
+#include "compiler/plan/elements/plan.h"
+#include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -319,7 +321,8 @@ private:
 
 } // namespace
 
-void emit_select_and_scatter(LoweringContext& context, const Instruction& instruction) {
+void emit_select_and_scatter(LoweringContext& context, const Instruction& instruction,
+                             const plan::FixedPlan&) {
   if (instruction.type().at_bound().num_elements() > 0) SelectAndScatter(context, instruction).emit();
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fixed/plan.h"
 
 #include <bit>
 
@@ -141,7 +142,7 @@ void emit_sort_lines(KernelMaker& maker, const Type& type, size_t dim,
   emit_element_loops(maker, loops);
 }
 
-void emit_sort(LoweringContext& context, const Instruction& sort) {
+void emit_sort(LoweringContext& context, const Instruction& sort, const plan::FixedPlan&) {
   const Type& type = sort.type();
   if (type.is_static() && type.num_elements() == 0) return;
   size_t dim = static_cast<size_t>(sort.attributes().integer("dim")),

@@ -6,6 +6,7 @@
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/movement/sort.h"
+#include "compiler/plan/top_k/plan.h"
 
 #include <algorithm>
 
@@ -377,7 +378,7 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& top_k, const plan::TopKPlan& plan) {
+void emit_top_k(LoweringContext& context, const Instruction& top_k, const plan::TopKPlan& plan) {
   if (top_k.type().is_static() && top_k.type().num_elements() == 0) return;
   if (!plan.selects) return emit_sorted_top_k(context, top_k);
   KernelMaker maker(context, top_k, "top_k");

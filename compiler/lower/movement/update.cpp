@@ -3,6 +3,8 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/movement/where_positive.h"
+#include "compiler/plan/elements/plan.h"
+#include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -83,7 +85,7 @@ SliceParts parts_of_slices(const Type& updates, const IntExpr& extent, int64_t l
 
 } // namespace
 
-void emit_update_slice(LoweringContext& context, const Instruction& instruction) {
+void emit_update_slice(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   const Type &type = instruction.type(), &update_type = instruction.operand(1).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
@@ -126,7 +128,7 @@ void emit_update_slice(LoweringContext& context, const Instruction& instruction)
   maker.finish();
 }
 
-void emit_scatter_elements(LoweringContext& context, const Instruction& instruction) {
+void emit_scatter_elements(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   const Type &type = instruction.type(), &index_type = instruction.operand(1).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
@@ -217,7 +219,7 @@ private:
 
 } // namespace
 
-void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
+void emit_scatter_nd(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
   if (!has_none_at_bound(instruction.operand(2).type())) ScatterND(context, instruction).emit();

@@ -5,6 +5,7 @@
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/plan/composites.h"
+#include "compiler/plan/rows/plan.h"
 
 #include <algorithm>
 
@@ -178,7 +179,7 @@ bind_rows(KernelMaker& maker, const Instruction& composite, const plan::RowsPlan
 }
 
 // The kernel of a producer has computed it already.
-void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RowsPlan& plan) {
+void emit_rows(LoweringContext& context, const Instruction& composite, const plan::RowsPlan& plan) {
   if (!plan.in_producer) RowsKernel(composite, plan).emit(context);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/kernel/builder.h"
-#include "compiler/plan/gate_panels.h"
+#include "compiler/plan/recurrent/gate_panels.h"
 
 namespace firn::lower {
 

@@ -6,6 +6,7 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/recurrent/gate_gemm.h"
 #include "compiler/lower/recurrent/recurrent_cell.h"
+#include "compiler/plan/recurrent/plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -359,7 +360,7 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RecurrentPlan& plan) {
+void emit_recurrent(LoweringContext& context, const Instruction& composite, const plan::RecurrentPlan& plan) {
   RecurrentKernel(context, composite, *plan::find_recurrent(composite), plan).emit();
 }
 

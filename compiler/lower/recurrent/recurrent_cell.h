@@ -4,7 +4,7 @@
 
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/lower/element/element_emitter.h"
-#include "compiler/plan/recurrent.h"
+#include "compiler/plan/recurrent/recurrent.h"
 
 namespace firn::lower {
 

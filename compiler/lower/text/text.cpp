@@ -3,6 +3,7 @@
 #include "compiler/lower/text/text.h"
 
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fixed/plan.h"
 #include "compiler/support/regex.h"
 
 #include <algorithm>
@@ -216,7 +217,7 @@ void emit_text_constant(LoweringContext& context, const Instruction& constant, B
   call.finish("firn_rt2_text_constants");
 }
 
-void emit_text(LoweringContext& context, const Instruction& instruction) {
+void emit_text(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
   switch (instruction.opcode()) {
   case Opcode::Compare: return emit_compare(context, instruction);
   case Opcode::Convert: return emit_convert(context, instruction);

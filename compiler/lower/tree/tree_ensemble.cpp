@@ -4,6 +4,7 @@
 #include "compiler/graph/tree_ensemble.h"
 
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/trees/plan.h"
 
 #include <algorithm>
 
@@ -198,7 +199,7 @@ private:
 
 } // namespace
 
-void emit_planned(LoweringContext& context, const Instruction& composite, const plan::TreesPlan& plan) {
+void emit_trees(LoweringContext& context, const Instruction& composite, const plan::TreesPlan& plan) {
   TreeKernel(context, composite, plan).emit();
 }
 

@@ -15,7 +15,7 @@
 #include "compiler/passes/fusion/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/chain_strips.h"
+#include "compiler/plan/windows/chain_strips.h"
 
 #include <algorithm>
 #include <unordered_set>

@@ -23,9 +23,9 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/dot.h"
-#include "compiler/plan/element_code.h"
-#include "compiler/plan/fused_spatial_sum.h"
+#include "compiler/plan/contraction/dot.h"
+#include "compiler/plan/elements/element_code.h"
+#include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
 
 #include <algorithm>
 #include <queue>

@@ -14,7 +14,7 @@
 #include "compiler/passes/fusion/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/fused_spatial_sum.h"
+#include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
 #include "compiler/plan/graph_forms.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "compiler/passes/layout/channel_blocks.h"
 
 #include "compiler/passes/match.h"
-#include "compiler/plan/choose_matrices.h"
+#include "compiler/plan/contraction/choose_matrices.h"
 
 #include <algorithm>
 

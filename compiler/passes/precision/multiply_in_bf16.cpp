@@ -19,8 +19,8 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/choose_matrices.h"
-#include "compiler/plan/winograd_in_f32.h"
+#include "compiler/plan/contraction/choose_matrices.h"
+#include "compiler/plan/winograd/winograd_in_f32.h"
 
 #include <map>
 

@@ -24,7 +24,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/choose_matrices.h"
+#include "compiler/plan/contraction/choose_matrices.h"
 #include "compiler/plan/narrow_floats.h"
 
 #include <algorithm>

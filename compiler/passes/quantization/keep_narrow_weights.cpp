@@ -34,7 +34,7 @@
 #include "compiler/passes/quantization/block_weights.h"
 #include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/choose_matrices.h"
+#include "compiler/plan/contraction/choose_matrices.h"
 #include "compiler/plan/narrow_weights.h"
 
 #include <limits>

@@ -16,7 +16,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
-#include "compiler/plan/winograd.h"
+#include "compiler/plan/winograd/winograd.h"
 
 #include <map>
 

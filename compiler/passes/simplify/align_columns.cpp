@@ -10,7 +10,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/dot.h"
+#include "compiler/plan/contraction/dot.h"
 
 namespace firn {
 namespace {

@@ -7,8 +7,8 @@
 //   %d = dot %x, %p {rhs_contract = [1]}
 //
 // Constant columns are packed in panels for register tiles; as a layout these are the rows of the table, each
-// element a line apart. plan/shared_table.h says where that is cheap, and how wide panels are. Both constants
-// must have no other users and equal bits.
+// element a line apart. plan/contraction/shared_table.h says where that is cheap, and how wide panels are.
+// Both constants must have no other users and equal bits.
 //
 // - Requires: constants folded; dots in their final form.
 // - Establishes: nothing that later passes rely on.
@@ -17,8 +17,8 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/dot.h"
-#include "compiler/plan/shared_table.h"
+#include "compiler/plan/contraction/dot.h"
+#include "compiler/plan/contraction/shared_table.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,67 @@
+// The rows of algorithms.def as a table, and the rules that do without an algorithm's own.
+#include "compiler/plan/algorithm_rules.h"
+
+namespace firn::plan {
+namespace {
+
+constexpr AlgorithmRow kRows[] = {
+#define FIRN_ALGORITHM(Name, word, Plan, machines, precedence, help)                                         \
+  {Algorithm::Name, #word, machines, precedence, help},
+#include "compiler/plan/algorithms.def"
+#undef FIRN_ALGORITHM
+};
+
+constexpr bool are_ordered() {
+  for (size_t i = 1; i < std::size(kRows); ++i)
+    if (kRows[i].precedence < kRows[i - 1].precedence) return false;
+  return true;
+}
+static_assert(are_ordered(), "algorithms.def is in the order of precedence");
+
+} // namespace
+
+std::span<const AlgorithmRow> algorithm_rows() {
+  return kRows;
+}
+
+const char* name_of(Algorithm algorithm) {
+  return kRows[static_cast<size_t>(algorithm)].word;
+}
+
+const AlgorithmRules& rules_of(Algorithm algorithm) {
+  switch (algorithm) {
+#define FIRN_ALGORITHM(Name, word, Plan, machines, precedence, help)                                         \
+  case Algorithm::Name:                                                                                      \
+    return word##_rules();
+#include "compiler/plan/algorithms.def"
+#undef FIRN_ALGORITHM
+  }
+  FIRN_UNREACHABLE("an algorithm without a row");
+}
+
+std::string AlgorithmRules::applies(const Instruction&, const PlanningContext&) const {
+  return "";
+}
+
+std::string AlgorithmRules::check_varying(const Instruction&) const {
+  return "the algorithm wants extents that do not vary";
+}
+
+std::vector<Candidate> AlgorithmRules::candidates(const Instruction& instruction,
+                                                  const PlanningContext& context, size_t) const {
+  return only(undecided(), instruction, context);
+}
+
+std::optional<KernelPlan> AlgorithmRules::packed_alike(const KernelPlan&, const Instruction&,
+                                                       const PlanningContext&) const {
+  return std::nullopt;
+}
+
+std::vector<Candidate> AlgorithmRules::only(KernelPlan plan, const Instruction& instruction,
+                                            const PlanningContext& context) const {
+  std::vector<Candidate> all;
+  if (complete(plan, instruction, context).empty()) all.push_back({std::move(plan)});
+  return all;
+}
+
+} // namespace firn::plan

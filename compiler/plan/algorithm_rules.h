@@ -1,0 +1,76 @@
+// The rules of an algorithm: which instructions it computes, by which plans, and how a plan with holes is
+// completed. Each row of algorithms.def has an object of them, word_rules(), in the algorithm's folder.
+#pragma once
+
+#include "compiler/plan/planning_context.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace firn::plan {
+
+// A complete plan that can be followed, with what it is predicted to take.
+struct Candidate {
+  KernelPlan plan;
+  double cycles = 0;     // one run takes; 0: nobody has counted them
+  std::string note = {}; // why it was not taken, or what else is known of it
+};
+
+class AlgorithmRules {
+public:
+  virtual ~AlgorithmRules() = default;
+  AlgorithmRules() = default;
+  AlgorithmRules(const AlgorithmRules&) = delete;
+  AlgorithmRules& operator=(const AlgorithmRules&) = delete;
+
+  // A plan without decisions.
+  virtual KernelPlan undecided() const = 0;
+
+  // Why the cost model does not consider the algorithm for an instruction that it may compute: another one is
+  // always better, or it is chosen elsewhere. Empty: it does, where a plan can be completed.
+  virtual std::string applies(const Instruction& instruction, const PlanningContext& context) const;
+
+  // Why the algorithm cannot take an instruction whose dims vary; empty: it can, where its plan is completed.
+  // The default says that extents are not to vary.
+  virtual std::string check_varying(const Instruction& instruction) const;
+
+  // Fills the holes of a plan of this algorithm. Says why the plan cannot be followed; empty: it can.
+  virtual std::string complete(KernelPlan& plan, const Instruction& instruction,
+                               const PlanningContext& context) const = 0;
+
+  // Plans to choose from, the best `max` at most, fewest predicted cycles first. The default completes the
+  // plan without decisions.
+  virtual std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
+                                            size_t max) const;
+
+  // The plan without decisions over constants that are packed for `packed`, a plan of this algorithm for
+  // another CPU; nothing: the packed form does not matter.
+  virtual std::optional<KernelPlan> packed_alike(const KernelPlan& packed, const Instruction& instruction,
+                                                 const PlanningContext& context) const;
+
+protected:
+  // The plan, completed, alone; none if it cannot be followed.
+  std::vector<Candidate> only(KernelPlan plan, const Instruction& instruction,
+                              const PlanningContext& context) const;
+};
+
+// The rules of algorithms whose decisions are a `Plan`.
+template <class Plan> class RulesOf : public AlgorithmRules {
+public:
+  KernelPlan undecided() const override { return Plan(); }
+  std::string complete(KernelPlan& plan, const Instruction& instruction,
+                       const PlanningContext& context) const final {
+    return complete(*plan.get_if<Plan>(), instruction, context);
+  }
+  virtual std::string complete(Plan& plan, const Instruction& instruction,
+                               const PlanningContext& context) const = 0;
+};
+
+const AlgorithmRules& rules_of(Algorithm algorithm);
+
+#define FIRN_ALGORITHM(Name, word, Plan, machines, precedence, help) const AlgorithmRules& word##_rules();
+#include "compiler/plan/algorithms.def"
+#undef FIRN_ALGORITHM
+
+} // namespace firn::plan

@@ -1,0 +1,74 @@
+// Tells which kernels leave sums.
+#include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+
+#include "compiler/graph/fusion.h"
+#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/windows/depthwise_chain.h"
+#include "compiler/plan/winograd/plan.h"
+
+namespace firn::plan {
+namespace {
+
+constexpr int64_t kMinTile = 2; // positions
+
+int64_t tiles_of(const Type& result, int64_t high, int64_t wide) {
+  auto count = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
+  int64_t width = count(result.dim(result.rank() - 1), wide);
+  return result.rank() == 4 ? count(result.dim(2), high) * width : width;
+}
+
+int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool by_rows) {
+  std::optional<KernelRoot> root = find_contraction(producer);
+  if (plan.algorithm != Algorithm::Direct || !root || root->op->is(Opcode::Dot)) return 0;
+  const TileShape& tile = plan.tiling.tile;
+  auto g = ConvolutionGeometry::of(*root->op, producer.type(), plan.mac, by_rows, /*whole_rows=*/false);
+  if (g && plan.feature_map_copy == FeatureMapCopy::PaddedRows) g = g->over(plan.feature_map_copy);
+  return g ? g->tiles(tile.rows, tile.lanes) : 0;
+}
+
+int64_t tiles_of(const Type& result, const WindowTiling& tiling) {
+  int64_t count = 1;
+  for (int d = 2; d < result.rank(); ++d)
+    count *= d == tiling.along + 2 ? (result.dim(d) + tiling.pixels - 1) / tiling.pixels : result.dim(d);
+  return count;
+}
+
+int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, bool by_rows) {
+  if (const auto* plan = plans.find<ContractionPlan>(producer)) return tiles_of(producer, *plan, by_rows);
+  if (const auto* plan = plans.find<DepthwisePlan>(producer)) return tiles_of(producer.type(), plan->tiling);
+  const auto* winograd = plans.find<WinogradPlan>(producer);
+  std::optional<KernelRoot> root = winograd ? find_contraction(producer) : std::nullopt;
+  // Phases of a transposed convolution lie side by side in a tile, so no sum over a tile belongs to one
+  // channel.
+  if (!root || ConvolutionPhases::of(*root->op)) return 0;
+  return tiles_of(producer.type(), winograd->outputs_high, winograd->outputs_wide);
+}
+
+} // namespace
+
+std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
+  if (!has_fusion_kind(fusion, FusionKind::FusedSpatialSum)) return std::nullopt;
+  std::vector<Instruction*> members = fusion_members(fusion);
+  return FusedSum{members[0], members[1]};
+}
+
+bool leaves_fused_sums(const TargetInfo& target) {
+  return target.vector_bits > 0;
+}
+
+const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans) {
+  return plans.find<DepthwiseChainPlan>(producer) ? *producer.region().results()[0].def : producer;
+}
+
+int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans) {
+  const Instruction& summed = summed_member(producer, plans);
+  return tiles_of_planned(summed, plans, /*by_rows=*/&summed != &producer);
+}
+
+bool is_fused_sum_profitable(const Type& map, int64_t tiles) {
+  int64_t positions = 1;
+  for (int d = 2; d < map.rank(); ++d) positions *= map.dim(d);
+  return tiles > 0 && kMinTile * tiles <= positions;
+}
+
+} // namespace firn::plan

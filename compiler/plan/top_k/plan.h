@@ -1,0 +1,16 @@
+// Decisions on the k first elements of rows.
+#pragma once
+
+#include "compiler/plan/kernel_plan.h"
+
+namespace firn::plan {
+
+// The k first elements of each line: the k-th is found by bisection of keys, integers in the order of the
+// elements, lanes of them at a time, and those up to it are put in order; or the line is sorted.
+struct TopKPlan {
+  bool selects = false;
+  int64_t lanes = 0; // one of a sort; 0: the cost model's, and whether it selects too
+  Fields fields();
+};
+
+} // namespace firn::plan

@@ -1,0 +1,16 @@
+// Decisions on walks down decision trees.
+#pragma once
+
+#include "compiler/plan/kernel_plan.h"
+
+namespace firn::plan {
+
+// Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared
+// among threads. Rows that are left have as many trees side by side as a tile has walks.
+struct TreesPlan {
+  int64_t rows = 0, trees = 1; // rows and trees of a tile; no rows: the cost model chooses
+  int64_t block = 1;
+  Fields fields();
+};
+
+} // namespace firn::plan

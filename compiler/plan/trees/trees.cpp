@@ -1,0 +1,44 @@
+// Chooses how trees are walked.
+#include "compiler/plan/trees/trees.h"
+
+#include "compiler/graph/tree_ensemble.h"
+
+#include <algorithm>
+
+namespace firn::plan {
+namespace {
+
+// A step waits some fifteen cycles for two loads and a comparison; as many walks take their steps in that
+// time.
+constexpr int64_t kWalks = 8;
+constexpr int64_t kMaxWalks = 64;
+// Rows of an item: every tree is walked for all of them while their entries are near, so they are no more
+// than lie near too.
+constexpr int64_t kMaxBlock = 256;
+
+TreesPlan choose(const Instruction& composite, const PlanOptions& options) {
+  TreesPlan plan;
+  const Type& x = composite.operand(0).type();
+  int64_t walks = options.goals.optimize_size() ? 1 : kWalks, max = x.at_bound().dims[0].value();
+  plan.rows = 1;
+  while (plan.rows * 2 <= std::min(walks, max)) plan.rows *= 2;
+  plan.trees = walks / plan.rows;
+  auto row_bytes = static_cast<int64_t>(bit_width(x.dtype)) / 8 * x.dims[1].value();
+  plan.block =
+      std::clamp(options.target.l1_bytes / 2 / std::max<int64_t>(row_bytes, 1), plan.rows, kMaxBlock);
+  plan.block -= plan.block % plan.rows;
+  return plan;
+}
+
+} // namespace
+
+std::string complete(TreesPlan& plan, const Instruction& composite, const PlanOptions& options) {
+  if (!read_tree_ensemble(composite)) return "these are no trees with tables";
+  if (plan.rows == 0) plan = choose(composite, options);
+  if (plan.rows * plan.trees > kMaxWalks)
+    return "there are at most " + std::to_string(kMaxWalks) + " walks side by side";
+  if (plan.block % plan.rows != 0) return "blocks hold whole tiles of rows";
+  return "";
+}
+
+} // namespace firn::plan

@@ -1,0 +1,44 @@
+// The fields of the plans: what stands in texts, in this order, and what it means.
+#include "compiler/plan/windows/plan.h"
+
+namespace firn::plan {
+namespace {
+
+using Presence = Field::Presence;
+
+Fields window_fields(WindowTiling& tiling) {
+  WordChoice code{{"", "unrolled", "rolled"},
+                  [&tiling] { return tiling.unrolled ? 1
+                                     : tiling.rolled ? 2
+                                                     : 0; },
+                  [&tiling](int index) { tiling.unrolled = index == 1, tiling.rolled = index == 2; }};
+  return {number("tile", tiling.pixels, at_least(1), "positions of the result that are computed together")
+              .with(Presence::Required),
+          number("along", tiling.along, at_least(0), "the spatial dim along which they lie")
+              .with(Presence::Required),
+          choice("walk", code, "positions inside have straight code; or the window along the dim is a loop")};
+}
+
+} // namespace
+
+Fields DepthwisePlan::fields() {
+  Fields fields = {mac_field(mac)};
+  append(fields, window_fields(tiling));
+  append(fields, {flag("taps_in_registers", taps_in_registers, "the filter stays there; needs 'unrolled'"),
+                  rolled_epilogue_field(rolled_epilogue), bias_in_accumulators_field(bias_in_accumulators)});
+  return fields;
+}
+
+Fields DepthwiseChainPlan::fields() {
+  return {number("rows", rows, at_least(1), "rows of the result that a strip has").with(Presence::Required)};
+}
+
+Fields PoolingPlan::fields() {
+  return window_fields(tiling);
+}
+
+Fields RowPoolingPlan::fields() {
+  return {lanes_field(lanes)};
+}
+
+} // namespace firn::plan
