@@ -1,5 +1,9 @@
 // The rows of algorithms.def as a table, and the rules that do without an algorithm's own.
 #include "compiler/plan/algorithm_rules.h"
+#include "compiler/plan/choose_plan.h"
+#include "compiler/plan/cost_model.h"
+
+#include <algorithm>
 
 namespace firn::plan {
 namespace {
@@ -58,9 +62,37 @@ std::optional<KernelPlan> AlgorithmRules::packed_alike(const KernelPlan&, const 
 }
 
 std::vector<Candidate> AlgorithmRules::only(KernelPlan plan, const Instruction& instruction,
-                                            const PlanningContext& context) const {
+                                            const PlanningContext& context) {
   std::vector<Candidate> all;
-  if (complete(plan, instruction, context).empty()) all.push_back({std::move(plan)});
+  consider(std::move(plan), 0, instruction, context, all);
+  return all;
+}
+
+void AlgorithmRules::consider(KernelPlan plan, double cycles, const Instruction& instruction,
+                              const PlanningContext& context, std::vector<Candidate>& all) {
+  if (!plan::complete(plan, instruction, context).empty()) return;
+  bool is_new =
+      std::none_of(all.begin(), all.end(), [&](const Candidate& each) { return each.plan == plan; });
+  if (is_new) all.push_back({std::move(plan), cycles});
+}
+
+std::vector<Candidate> AlgorithmRules::best_of(std::vector<Candidate> all, size_t max) {
+  if (all.empty()) return all;
+  std::stable_sort(all.begin() + 1, all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
+  if (all.size() > max) all.resize(max);
+  return all;
+}
+
+std::vector<Candidate> all_candidates(const Instruction& instruction, const PlanningContext& context,
+                                      size_t max) {
+  std::vector<Candidate> all;
+  for (const AlgorithmRow& row : algorithm_rows())
+    for (Candidate& each : rules_of(row.algorithm).candidates(instruction, context, max)) {
+      if (each.cycles == 0)
+        each.cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
+      all.push_back(std::move(each));
+    }
   return all;
 }
 

@@ -18,7 +18,7 @@ enum class Algorithm : uint8_t {
 };
 
 // The kinds of machines that have an algorithm's code, as bits.
-enum MachineKinds : uint8_t { kCpu = 1 };
+enum MachineKinds : uint8_t { kOnCpu = 1 };
 
 struct AlgorithmRow {
   Algorithm algorithm;

@@ -2,6 +2,7 @@
 // completed. Each row of algorithms.def has an object of them, word_rules(), in the algorithm's folder.
 #pragma once
 
+#include "compiler/plan/candidate.h"
 #include "compiler/plan/planning_context.h"
 
 #include <optional>
@@ -9,13 +10,6 @@
 #include <vector>
 
 namespace firn::plan {
-
-// A complete plan that can be followed, with what it is predicted to take.
-struct Candidate {
-  KernelPlan plan;
-  double cycles = 0;     // one run takes; 0: nobody has counted them
-  std::string note = {}; // why it was not taken, or what else is known of it
-};
 
 class AlgorithmRules {
 public:
@@ -39,8 +33,8 @@ public:
   virtual std::string complete(KernelPlan& plan, const Instruction& instruction,
                                const PlanningContext& context) const = 0;
 
-  // Plans to choose from, the best `max` at most, fewest predicted cycles first. The default completes the
-  // plan without decisions.
+  // Plans to choose from, `max` at most: the one that the cost model prefers, then others, fewest predicted
+  // cycles first. The default completes the plan without decisions.
   virtual std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
                                             size_t max) const;
 
@@ -51,8 +45,13 @@ public:
 
 protected:
   // The plan, completed, alone; none if it cannot be followed.
-  std::vector<Candidate> only(KernelPlan plan, const Instruction& instruction,
-                              const PlanningContext& context) const;
+  static std::vector<Candidate> only(KernelPlan plan, const Instruction& instruction,
+                                     const PlanningContext& context);
+  // Adds a plan, completed, with its cycles, unless it cannot be followed or is there already.
+  static void consider(KernelPlan plan, double cycles, const Instruction& instruction,
+                       const PlanningContext& context, std::vector<Candidate>& all);
+  // The first, which the cost model prefers, and of the others those of fewest cycles.
+  static std::vector<Candidate> best_of(std::vector<Candidate> all, size_t max);
 };
 
 // The rules of algorithms whose decisions are a `Plan`.
@@ -68,6 +67,11 @@ public:
 };
 
 const AlgorithmRules& rules_of(Algorithm algorithm);
+
+// The candidates of all algorithms, `max` of each at most, for an instruction. Algorithms that the cost model
+// does not consider are among them where they can compute it.
+std::vector<Candidate> all_candidates(const Instruction& instruction, const PlanningContext& context,
+                                      size_t max);
 
 #define FIRN_ALGORITHM(Name, word, Plan, machines, precedence, help) const AlgorithmRules& word##_rules();
 #include "compiler/plan/algorithms.def"

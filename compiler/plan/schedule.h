@@ -9,7 +9,7 @@
 // comment.
 #pragma once
 
-#include "compiler/plan/algorithm_rules.h"
+#include "compiler/plan/candidate.h"
 #include "compiler/target/target_info.h"
 
 #include <map>

@@ -3,6 +3,7 @@
 
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/contraction/choose_matrices.h"
+#include "compiler/plan/contraction/ranked_tiles.h"
 #include "compiler/plan/contraction/tile_loops.h"
 #include "compiler/plan/contraction/tile_matrices.h"
 #include "compiler/plan/cost_model.h"
@@ -94,6 +95,8 @@ public:
     std::string wrong = is_dot ? complete_dot(plan, chooses) : complete_convolution(plan, chooses);
     return wrong.empty() ? complete_accumulators(plan) : wrong;
   }
+
+  const ContractionShape& shape() const { return shape_; }
 
 private:
   // The plan whose packed operand this one reads; null: it makes its own.
@@ -201,7 +204,7 @@ private:
     return "";
   }
 
-  std::string complete_dot(ContractionPlan& plan, bool chooses) const {
+  std::string complete_dot(ContractionPlan& plan, bool chooses) {
     std::optional<DotGeometry> g;
     if (std::string wrong = choose_columns(plan, chooses, g); !wrong.empty()) return wrong;
     bool in_blocks = root_.op->is(Opcode::Composite),
@@ -215,7 +218,8 @@ private:
     if (chooses && vector_constant) take_form(g->shape);
     if (chooses) take_panels(*g);
     prefer_matrices(plan, *g);
-    set_tiling(plan, g->shape, context_, chooses);
+    shape_ = g->shape;
+    set_tiling(plan, shape_, context_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
     if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
@@ -382,7 +386,7 @@ private:
            g.shape.mac.kind == MacKind::Fma;
   }
 
-  std::string complete_convolution(ContractionPlan& plan, bool chooses) const {
+  std::string complete_convolution(ContractionPlan& plan, bool chooses) {
     bool polyphase = plan.algorithm == Algorithm::Polyphase;
     if (polyphase && context_.by_rows) return "a chain has no polyphase members";
     ComputedConvolution computed = ComputedConvolution::of(root_, instruction_.type(), target_.lanes(32));
@@ -425,7 +429,8 @@ private:
     std::string lacks = is_copied ? lacks_for_copy(*g, plan.feature_map_copy) : lacks_for_matrices(*g);
     if ((is_matrix || is_copied) && !lacks.empty()) return lacks;
     *g = g->over(plan.feature_map_copy);
-    set_tiling(plan, g->shape, context_, chooses && plan.tiling.tile.rows == 0);
+    shape_ = g->shape;
+    set_tiling(plan, shape_, context_, chooses && plan.tiling.tile.rows == 0);
     if (!context_.decides("rolled_k")) plan.tiling.rolls_k |= shares_scalars(*g);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
@@ -444,11 +449,12 @@ private:
     return wrong.empty() ? check_split_m(plan.tiling, g->shape, !g->splits_rows()) : wrong;
   }
 
-  std::string complete_planar(ContractionPlan& plan, bool chooses) const {
+  std::string complete_planar(ContractionPlan& plan, bool chooses) {
     auto g = PlanarGeometry::of(*root_.op, instruction_.type(), target_);
     if (!g || context_.by_rows)
       return "planes want a convolution of f32 over plain rows without stride, groups and dilated inputs";
-    set_tiling(plan, g->shape, context_, chooses);
+    shape_ = g->shape;
+    set_tiling(plan, shape_, context_, chooses);
     const Tiling& tiling = plan.tiling;
     if (tiling.streams_vectors || tiling.streams_scalars || tiling.looks_up_words)
       return "planes ask for nothing ahead of time";
@@ -465,6 +471,7 @@ private:
   const PlanningContext& context_;
   const TargetInfo& target_;
   bool may_be_matrices_ = false; // the cost model chooses the product
+  ContractionShape shape_;       // for which the tiling is chosen
 };
 
 } // namespace
@@ -490,6 +497,16 @@ std::string complete(ContractionPlan& plan, const Instruction& instruction, cons
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root) return "it is no dot and no convolution with code per element behind it";
   return ContractionPlanning(instruction, *root, context).complete(plan);
+}
+
+std::vector<TileShape> ranked_tiles(const ContractionPlan& plan, const Instruction& instruction,
+                                    const PlanningContext& context, size_t max) {
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (!root || plan.mac.kind == MacKind::TileMatrix) return {};
+  ContractionPlan own = plan;
+  ContractionPlanning planning(instruction, *root, context);
+  if (!planning.complete(own).empty()) return {};
+  return ranked_tiles(planning.shape(), context.options.target, max);
 }
 
 } // namespace firn::plan

@@ -1,6 +1,6 @@
 // The rules of register tiles: direct ones, those of all phases of a transposed convolution, and planes.
 #include "compiler/plan/algorithm_rules.h"
-#include "compiler/plan/contraction/contraction_plan.h"
+#include "compiler/plan/contraction/ranked_tiles.h"
 #include "compiler/plan/varying_dims.h"
 
 namespace firn::plan {
@@ -23,10 +23,21 @@ public:
     return plan::complete(plan, instruction, context);
   }
   std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t) const override {
+                                    size_t max) const override {
     std::vector<Candidate> all = only(undecided(), instruction, context);
-    for (Candidate& each : all) each.cycles = each.plan.get_if<ContractionPlan>()->tiling.cycles;
-    return all;
+    if (all.empty()) return all;
+    auto cycles = [](const Candidate& each) { return each.plan.get_if<ContractionPlan>()->tiling.cycles; };
+    all[0].cycles = cycles(all[0]);
+    if (max <= 1) return all;
+    const ContractionPlan chosen = *all[0].plan.get_if<ContractionPlan>();
+    for (const TileShape& tile : ranked_tiles(chosen, instruction, context, max)) {
+      ContractionPlan other = chosen;
+      other.tiling = {.tile = tile, .columns_outermost = chosen.tiling.columns_outermost};
+      other.tiling.optimize_size = chosen.tiling.optimize_size;
+      consider(other, 0, instruction, context, all);
+      all.back().cycles = cycles(all.back());
+    }
+    return best_of(std::move(all), max);
   }
   std::optional<KernelPlan> packed_alike(const KernelPlan&, const Instruction&,
                                          const PlanningContext&) const override {

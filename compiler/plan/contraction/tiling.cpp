@@ -1,6 +1,7 @@
 // Chooses register tile and loop order. Cycles of every candidate tile are counted exactly, edges included: a
 // reduction step takes as long as its FMAs need pipes, its loads need ports, or one FMA's latency.
 #include "compiler/plan/contraction/tiling.h"
+#include "compiler/plan/contraction/ranked_tiles.h"
 #include "compiler/plan/contraction/tile_matrices.h"
 #include "compiler/plan/cost_model.h"
 
@@ -281,48 +282,59 @@ int register_count(const ContractionShape& shape, const TargetInfo& target) {
                                          : target.integer_registers;
 }
 
+using VisitTile = std::function<void(const TileShape& tile, double cycles)>;
+
+// Visits the tiles of so many vectors that registers hold.
+void visit_tiles(const ContractionShape& shape, const TargetInfo& target, int k_interleave, int vectors,
+                 const VisitTile& visit) {
+  const int lanes = target.lanes(shape.element_bits), registers = register_count(shape, target);
+  const MacFacts mac = facts_of(shape.mac, target);
+  int panel = shape.panel == vectors ? 0 : shape.panel;
+  int wide = column_groups(shape.n, {1, vectors, lanes, 1, k_interleave, panel}).max_registers();
+  for (int rows = 1; rows <= 30 && rows <= shape.m; ++rows)
+    for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
+      int needed = registers_needed(rows, wide, accumulator_splits, shape, mac, target);
+      if (needed + (k_interleave > 1 ? 1 : 0) > registers) break;
+      int accumulators = rows * wide * accumulator_splits * target.vector_parts;
+      bool is_min = target.vector_parts > 1 && rows * wide * accumulator_splits == 1;
+      if (shape.optimize_size && accumulators > kMaxSmallCodeAccumulators && !is_min) break;
+      if (accumulator_splits > 1 && accumulators > 2 * target.fma_latency * target.fma_pipes) break;
+      // More rows hide the latency at lower cost.
+      if (accumulator_splits > 1 && target.vector_parts > 1 && rows < shape.m && target.has_fma) break;
+      TileShape tile{rows, vectors, lanes, accumulator_splits, k_interleave, panel};
+      visit(tile, shape.m_varies ? varying_cycles(shape, tile, target)
+                                 : tiling_cycles(shape, tile, target, kInstructionCycles));
+    }
+}
+
+// Visits all tiles that the cost model weighs.
+void visit_tiles(const ContractionShape& shape, const TargetInfo& target, const VisitTile& visit) {
+  if (shape.panel > 0) {
+    for (int vectors = 1; vectors <= shape.panel; ++vectors)
+      if (shape.panel % vectors == 0) visit_tiles(shape, target, shape.panel_k_interleave, vectors, visit);
+    return;
+  }
+  const int lanes = target.lanes(shape.element_bits);
+  const int64_t total_vectors = (shape.n + lanes - 1) / lanes;
+  const int max_k_interleave = shape.optimize_size ? 1 : shape.max_k_interleave;
+  for (int k_interleave = 1; k_interleave <= max_k_interleave; k_interleave *= 2)
+    for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
+      visit_tiles(shape, target, k_interleave, vectors, visit);
+}
+
 TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   TileShape best;
   best.lanes = target.lanes(shape.element_bits);
-  MacFacts mac = facts_of(shape.mac, target);
-  int registers = register_count(shape, target);
-  int64_t total_vectors = (shape.n + best.lanes - 1) / best.lanes;
-  double best_cycles = INFINITY;
-  auto try_tiles = [&](int k_interleave, int vectors) {
-    int panel = shape.panel == vectors ? 0 : shape.panel;
-    int wide = column_groups(shape.n, {1, vectors, best.lanes, 1, k_interleave, panel}).max_registers();
-    for (int rows = 1; rows <= 30 && rows <= shape.m; ++rows)
-      for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
-        if (registers_needed(rows, wide, accumulator_splits, shape, mac, target) +
-                (k_interleave > 1 ? 1 : 0) >
-            registers)
-          break;
-        int accumulators = rows * wide * accumulator_splits * target.vector_parts;
-        bool is_min = target.vector_parts > 1 && rows * wide * accumulator_splits == 1;
-        if (shape.optimize_size && accumulators > kMaxSmallCodeAccumulators && !is_min) break;
-        if (accumulator_splits > 1 && accumulators > 2 * target.fma_latency * target.fma_pipes) break;
-        // More rows hide the latency at lower cost.
-        if (accumulator_splits > 1 && target.vector_parts > 1 && rows < shape.m && target.has_fma) break;
-        TileShape tile{rows, vectors, best.lanes, accumulator_splits, k_interleave, panel};
-        double cycles = shape.m_varies ? varying_cycles(shape, tile, target)
-                                       : tiling_cycles(shape, tile, target, kInstructionCycles);
-        // Ties go to the tile with fewer loads, then to the smaller code.
-        if (cycles < best_cycles * (k_interleave > best.k_interleave ? 1 - kInterleaveGain : 0.9999)) {
-          best_cycles = cycles;
-          best = tile;
-        }
-      }
-  };
-  if (shape.panel > 0) {
+  if (shape.panel > 0)
     best = {1, 1, best.lanes, 1, shape.panel_k_interleave, shape.panel == 1 ? 0 : shape.panel};
-    for (int vectors = 1; vectors <= shape.panel; ++vectors)
-      if (shape.panel % vectors == 0) try_tiles(shape.panel_k_interleave, vectors);
-    return best;
-  }
-  for (int k_interleave = 1; k_interleave <= (shape.optimize_size ? 1 : shape.max_k_interleave);
-       k_interleave *= 2)
-    for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
-      try_tiles(k_interleave, vectors);
+  double best_cycles = INFINITY;
+  visit_tiles(shape, target, [&](const TileShape& tile, double cycles) {
+    // Ties go to the tile with fewer loads, then to the smaller code.
+    if (cycles < best_cycles * (tile.k_interleave > best.k_interleave ? 1 - kInterleaveGain : 0.9999)) {
+      best_cycles = cycles;
+      best = tile;
+    }
+  });
   return best;
 }
 
@@ -430,6 +442,15 @@ std::string check_column_streams(const Tiling& tiling, const ContractionShape& s
     return "streams of columns have neither splits, k interleaved, panels, split_k, blocks nor split_m";
   return column_groups(shape.n, tile).full_groups < tile.column_streams ? "there are fewer groups of columns"
                                                                         : "";
+}
+
+std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const TargetInfo& target, size_t max) {
+  std::vector<std::pair<double, TileShape>> all;
+  visit_tiles(shape, target, [&](const TileShape& tile, double cycles) { all.emplace_back(cycles, tile); });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<TileShape> tiles;
+  for (size_t i = 0; i < std::min(max, all.size()); ++i) tiles.push_back(all[i].second);
+  return tiles;
 }
 
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {

@@ -1,5 +1,6 @@
 // The rules of the k first elements of rows.
 #include "compiler/plan/algorithm_rules.h"
+#include "compiler/plan/cost_model.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/plan/top_k/plan.h"
 
@@ -36,6 +37,26 @@ public:
     if (plan.selects && !has_keys) return "its elements have no keys, or no positions of 32 bits";
     if (plan.selects && !can_select) return "there may be fewer elements than are selected";
     return plan.selects ? check_lanes(plan.lanes, context.options.target) : "";
+  }
+  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
+                                    size_t max) const override {
+    std::vector<Candidate> all = only(undecided(), instruction, context);
+    if (max <= 1 || all.empty()) return all;
+    const TopKPlan chosen = *all[0].plan.get_if<TopKPlan>();
+    const double cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
+    all[0].cycles = cycles;
+    for (int64_t lanes = chosen.lanes / 2; lanes >= 1; lanes /= 2) {
+      TopKPlan other = chosen;
+      other.lanes = lanes;
+      consider(other, cycles * static_cast<double>(chosen.lanes) / static_cast<double>(lanes), instruction,
+               context, all);
+    }
+    // A sort compares about log2 of the row's length as often.
+    double extent = extent_at(
+        instruction.operand(0).type().dims[static_cast<size_t>(instruction.attributes().integer("dim"))],
+        Size::Usual);
+    consider(TopKPlan{/*selects=*/false, 1}, cycles * (1 + std::log2(extent)), instruction, context, all);
+    return best_of(std::move(all), max);
   }
 };
 

@@ -1,13 +1,18 @@
 // The rules of walks over windows.
 #include "compiler/plan/algorithm_rules.h"
+#include "compiler/plan/cost_model.h"
 #include "compiler/plan/varying_dims.h"
 #include "compiler/plan/windows/depthwise_chain.h"
+#include "compiler/plan/windows/window_cycles.h"
 #include "compiler/plan/windows/windows.h"
 
 #include "compiler/graph/fusion.h"
 
 namespace firn::plan {
 namespace {
+
+// The widest tile among candidates, and the steps of straight code that they may have.
+constexpr int64_t kMaxPixels = 14, kMaxBody = 160;
 
 // Walks whose epilogue takes sums from registers.
 template <class Plan> class WindowRules : public RulesOf<Plan> {
@@ -24,9 +29,25 @@ public:
     return check(plan, instruction, context.options);
   }
   std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t) const override {
+                                    size_t max) const override {
     auto plan = plan_depthwise(instruction, context.options);
-    return plan ? only(*plan, instruction, context) : std::vector<Candidate>();
+    if (!plan) return {};
+    const Instruction& convolution = *find_contraction(instruction)->op;
+    const WindowWalk walk{instruction.type(), convolution.attributes().window().dims,
+                          convolution.operand(1).dim(1), /*has_taps=*/true};
+    auto cycles = [&](const DepthwisePlan& of) {
+      return window_cycles(walk, of.tiling, of.taps_in_registers, context.options.target);
+    };
+    std::vector<Candidate> all = only(*plan, instruction, context);
+    if (!all.empty()) all[0].cycles = cycles(*plan);
+    if (max <= 1 || all.empty()) return all;
+    for (const WindowTiling& tiling : window_tilings(walk, kMaxPixels, kMaxBody)) {
+      DepthwisePlan other = *plan;
+      other.tiling = tiling;
+      other.taps_in_registers = plan->taps_in_registers && tiling.unrolled;
+      consider(other, cycles(other), instruction, context, all);
+    }
+    return best_of(std::move(all), max);
   }
 };
 
@@ -50,9 +71,21 @@ public:
     return check(plan, instruction, context.options);
   }
   std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t) const override {
+                                    size_t max) const override {
     auto plan = plan_pooling(instruction, context.options);
-    return plan ? only(*plan, instruction, context) : std::vector<Candidate>();
+    if (!plan) return {};
+    const std::vector<WindowDim>& dims = find_pooling(instruction)->op->attributes().window().dims;
+    const std::vector<WindowDim> window(dims.begin() + 2, dims.end());
+    const WindowWalk walk{instruction.type(), window};
+    auto cycles = [&](const PoolingPlan& of) {
+      return window_cycles(walk, of.tiling, false, context.options.target);
+    };
+    std::vector<Candidate> all = only(*plan, instruction, context);
+    if (!all.empty()) all[0].cycles = cycles(*plan);
+    if (max <= 1 || all.empty()) return all;
+    for (const WindowTiling& tiling : window_tilings(walk, kMaxPixels, kMaxBody))
+      consider(PoolingPlan{tiling}, cycles(PoolingPlan{tiling}), instruction, context, all);
+    return best_of(std::move(all), max);
   }
 };
 
@@ -61,6 +94,21 @@ public:
   std::string complete(RowPoolingPlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
     return plan::complete(plan, instruction, context.options);
+  }
+  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
+                                    size_t max) const override {
+    std::vector<Candidate> all = only(undecided(), instruction, context);
+    if (max <= 1 || all.empty()) return all;
+    const RowPoolingPlan chosen = *all[0].plan.get_if<RowPoolingPlan>();
+    const double cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
+    all[0].cycles = cycles;
+    for (int64_t lanes = chosen.lanes / 2; lanes >= 1; lanes /= 2) {
+      RowPoolingPlan other = chosen;
+      other.lanes = lanes;
+      consider(other, cycles * static_cast<double>(chosen.lanes) / static_cast<double>(lanes), instruction,
+               context, all);
+    }
+    return best_of(std::move(all), max);
   }
 };
 

@@ -23,6 +23,19 @@ public:
     const auto& plan = *packed.get_if<WinogradPlan>();
     return WinogradPlan{plan.outputs_high, plan.outputs_wide};
   }
+  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
+                                    size_t max) const override {
+    std::optional<KernelRoot> root = find_contraction(instruction);
+    if (!root || !root->op->is(Opcode::Convolution)) return {};
+    const PlanOptions& options = context.options;
+    auto computed = ComputedConvolution::of(*root, instruction.type(), options.target.lanes(32));
+    std::vector<Candidate> all;
+    for (const WinogradGeometry& size :
+         plan_winograd({*computed.convolution, computed.result, options.target, context.model_weight_bytes,
+                        nullptr, options.goals.threads}))
+      if (all.size() < max) consider(size.plan(), size.cycles, instruction, context, all);
+    return all;
+  }
 };
 
 } // namespace

@@ -1,0 +1,17 @@
+// A plan to choose from.
+#pragma once
+
+#include "compiler/plan/kernel_plan.h"
+
+#include <string>
+
+namespace firn::plan {
+
+// A complete plan that can be followed, with what it is predicted to take.
+struct Candidate {
+  KernelPlan plan;
+  double cycles = 0;     // a run takes; 0: nobody has counted them
+  std::string note = {}; // why it was not taken, or what else is known of it
+};
+
+} // namespace firn::plan

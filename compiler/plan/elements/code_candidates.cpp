@@ -1,0 +1,39 @@
+// Counts cycles of loops over elements by their lanes and unrolling.
+#include "compiler/plan/elements/code_candidates.h"
+
+#include "compiler/plan/cost_model.h"
+#include "compiler/plan/elements/element_code.h"
+
+#include <algorithm>
+
+namespace firn::plan {
+namespace {
+
+constexpr double kLoopShare = 0.25; // of a short body's time, at the end of an iteration
+
+} // namespace
+
+std::vector<ElementCode> other_codes(const ElementCode& chosen) {
+  std::vector<ElementCode> all;
+  for (int64_t lanes : {chosen.lanes, chosen.lanes / 2, int64_t{1}})
+    for (int64_t unroll : {1, 2, 4, 8})
+      for (int64_t accumulators : {chosen.accumulators, int64_t{1}}) {
+        ElementCode code = chosen;
+        code.lanes = std::max<int64_t>(1, lanes), code.unroll = unroll, code.accumulators = accumulators;
+        all.push_back(code);
+      }
+  return all;
+}
+
+double code_cycles(const ElementCode& code, const Instruction& instruction, const PlanningContext& context) {
+  const TargetInfo& target = context.options.target;
+  int bits = 8;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    bits = std::max(bits, value_bits(instruction.type(i).dtype));
+  const double lanes = std::max(1, target.register_lanes(bits));
+  const double iterations = 1 + kLoopShare / static_cast<double>(code.unroll);
+  return predicted_cycles(instruction, target, context.model_weight_bytes) * iterations *
+         std::max(1.0, lanes / static_cast<double>(code.lanes));
+}
+
+} // namespace firn::plan

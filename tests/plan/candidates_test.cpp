@@ -1,0 +1,192 @@
+// Candidates of random kernels: each compiles and computes what the evaluator does.
+#include "compiler/graph/hlo_text.h"
+#include "compiler/plan/algorithm_rules.h"
+#include "compiler/plan/options.h"
+#include "compiler/plan/plan_function.h"
+#include "tests/codegen/model_object.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <random>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+constexpr int kDrawsPerForm = 17; // of twelve forms
+constexpr size_t kMaxCandidates = 4;
+
+class RandomKernel {
+public:
+  RandomKernel(unsigned seed, const std::string& cpu)
+      : random_(seed), block_(std::to_string(target_of("", cpu).channel_block())) {}
+
+  // Text of a module around one kernel.
+  std::string text(int form) {
+    switch (form) {
+    case 0: return dot();
+    case 1: return convolution(/*groups=*/1);
+    case 2: return depthwise();
+    case 3: return pooling(/*blocked=*/true);
+    case 4: return pooling(/*blocked=*/false);
+    case 5: return convolution(1, /*is_dilated=*/true);
+    case 6: return elementwise();
+    case 7: return softmax();
+    case 8: return reduce();
+    case 9: return transpose();
+    case 10: return cumulative();
+    default: return top_k();
+    }
+  }
+
+private:
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
+  static std::string dims(const std::vector<int64_t>& extents) {
+    std::string text;
+    for (int64_t extent : extents) text += (text.empty() ? "f32[" : ",") + std::to_string(extent);
+    return text + "]";
+  }
+  std::string blocked(const std::string& type) const { return type + "{0,1,2,3:1x" + block_ + "}"; }
+  static std::string module(const std::string& in, const std::string& out, const std::string& body) {
+    return "module @m { func @main(%x: " + in + ") -> (" + out + ") { " + body + " return %r } }";
+  }
+
+  std::string dot() {
+    int64_t m = pick(1, 40), k = pick(1, 70), n = pick(1, 90);
+    return module(dims({m, k}), dims({m, n}),
+                  "%w = " + random_constant(k * n, 3) + " : " + dims({k, n}) +
+                      " %r = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = "
+                      "[0]} : " +
+                      dims({m, n}));
+  }
+
+  std::string convolution(int64_t groups, bool is_dilated = false) {
+    int64_t block = std::stoll(block_), c = groups == 1 ? pick(1, 3) * block : groups,
+            f = groups == 1 ? pick(1, 3) * block : groups, h = pick(3, 12), w = pick(3, 15);
+    std::string in = dims({1, c, h, w});
+    std::string out = is_dilated ? dims({1, f, 2 * h, 2 * w}) : dims({1, f, h, w});
+    std::string window = is_dilated ? "2x2 pad 1_1x1_1 input_dilate 2x2" : "3x3 pad 1_1x1_1";
+    int64_t taps = is_dilated ? 4 : 9;
+    return module(in, out,
+                  "%w = " + random_constant(f * (c / groups) * taps, 5) + " : " +
+                      dims({f, c / groups, is_dilated ? 2 : 3, is_dilated ? 2 : 3}) +
+                      " %i = copy %x : " + blocked(in) + " %c = convolution %i, %w {window = " + window +
+                      ", groups = " + std::to_string(groups) + "} : " + blocked(out) +
+                      " %r = copy %c : " + out);
+  }
+  std::string depthwise() { return convolution(pick(1, 3) * std::stoll(block_)); }
+
+  std::string pooling(bool is_blocked) {
+    int64_t c = is_blocked ? pick(1, 2) * std::stoll(block_) : pick(1, 5), h = pick(4, 12), w = pick(4, 20);
+    std::string in = dims({1, c, h, w}), out = dims({1, c, h - 1, w - 1}),
+                combine = pick(0, 1) ? "maximum" : "add", start = combine == "add" ? "0.0" : "-inf";
+    std::string window = "{window = 1x1x2x2} region(%a: f32[], %b: f32[]) { %s = " + combine +
+                         " %a, %b : f32[] return %s } : ";
+    std::string begin = "%z = constant [" + start + "] : f32[] ";
+    if (!is_blocked) return module(in, out, begin + "%r = reduce_window %x, %z " + window + out);
+    return module(in, out,
+                  begin + "%i = copy %x : " + blocked(in) + " %p = reduce_window %i, %z " + window +
+                      blocked(out) + " %r = copy %p : " + out);
+  }
+
+  std::string elementwise() {
+    std::string type = dims({pick(1, 9), pick(1, 70)});
+    const char* op = pick(0, 1) ? "tanh" : "abs";
+    return module(type, type, std::string("%r = ") + op + " %x : " + type);
+  }
+
+  std::string softmax() {
+    int64_t m = pick(1, 7), n = pick(2, 50);
+    std::string type = dims({m, n}), reduced = dims({m});
+    std::string max =
+        "{dims = [1]} region (%a: f32[], %b: f32[]) { %s = maximum %a, %b : f32[] return %s } : ";
+    std::string add = "{dims = [1]} region (%a: f32[], %b: f32[]) { %s = add %a, %b : f32[] return %s } : ";
+    return module(type, type,
+                  "%r = composite %x {name = softmax, dim = 1} region (%p: " + type +
+                      ") { %l = constant [-inf] : f32[] %mx = reduce %p, %l " + max + reduced +
+                      " %w = broadcast_in_dim %mx {dims = [0]} : " + type +
+                      " %d = subtract %p, %w : " + type + " %e = exponential %d : " + type +
+                      " %z = constant [0.0] : f32[] %t = reduce %e, %z " + add + reduced +
+                      " %u = broadcast_in_dim %t {dims = [0]} : " + type + " %y = divide %e, %u : " + type +
+                      " return %y } : " + type);
+  }
+
+  std::string reduce() {
+    int64_t m = pick(1, 20), n = pick(1, 60), axis = pick(0, 1);
+    return module(dims({m, n}), dims({axis ? m : n}),
+                  "%z = constant [0.0] : f32[] %r = reduce %x, %z {dims = [" + std::to_string(axis) +
+                      "]} region (%a: f32[], %b: f32[]) { %s = add %a, %b : f32[] return %s } : " +
+                      dims({axis ? m : n}));
+  }
+
+  std::string transpose() {
+    int64_t a = pick(1, 5), m = pick(1, 30), n = pick(1, 30);
+    return module(dims({a, m, n}), dims({a, n, m}),
+                  "%r = transpose %x {permutation = [0, 2, 1]} : " + dims({a, n, m}));
+  }
+
+  std::string cumulative() {
+    std::string type = dims({pick(1, 4), pick(1, 20), pick(1, 30)});
+    return module(type, type,
+                  "%r = cumulative %x {dim = " + std::to_string(pick(0, 2)) + ", reducer = add} : " + type);
+  }
+
+  std::string top_k() {
+    int64_t m = pick(1, 5), n = pick(2, 60), k = pick(1, std::min<int64_t>(n, 9));
+    return module(dims({m, n}), dims({m, k}),
+                  "%r, %places = top_k %x {dim = 1, k = " + std::to_string(k) + ", largest = true} : (" +
+                      dims({m, k}) + ", i64[" + std::to_string(m) + "," + std::to_string(k) + "])");
+  }
+
+  std::mt19937 random_;
+  std::string block_;
+};
+
+// Checks the candidates of every instruction of the module; returns how many there were.
+size_t check_candidates(const std::string& text, const std::string& cpu,
+                        std::map<std::string, size_t>& algorithms) {
+  auto module = parse_module("candidates.hlo", text);
+  if (!module) FAIL(module.error().message + "\n" + text);
+  const TargetInfo target = target_of("", cpu);
+  const plan::PlanOptions options{target};
+  const plan::PlanningContext context{options};
+  size_t count = 0;
+  for (const auto& instruction : (*module)->main().body().instructions()) {
+    if (instruction->is(Opcode::Constant) || instruction->is(Opcode::Parameter)) continue;
+    for (const plan::Candidate& each : plan::all_candidates(*instruction, context, kMaxCandidates)) {
+      const std::string plan = to_string(each.plan);
+      INFO(cpu << ": " << plan << "\n" << text);
+      CHECK(each.cycles > 0);
+      instruction->attributes().set("plan", plan);
+      expect_lowered_module(**module, {.tolerance = 2e-5, .cpus = {cpu}});
+      instruction->attributes().erase("plan");
+      ++algorithms[name_of(each.plan.algorithm())];
+      ++count;
+    }
+  }
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("every candidate of random kernels computes its instruction", "[candidates]") {
+  std::map<std::string, size_t> algorithms;
+  size_t count = 0;
+  unsigned seed = 0;
+  for (int form = 0; form < 12; ++form)
+    for (int draw = 0; draw < kDrawsPerForm; ++draw) {
+      const char* cpu = ++seed % 2 ? "x86-64-v3" : "x86-64";
+      count += check_candidates(RandomKernel(seed, cpu).text(form), cpu, algorithms);
+    }
+  CHECK(count > 400);
+  for (const char* word : {"direct", "polyphase", "winograd", "depthwise", "pooling", "row_pooling",
+                           "elements", "rows", "relayout", "scan", "top_k"}) {
+    INFO(word);
+    CHECK(algorithms[word] > 0);
+  }
+}
