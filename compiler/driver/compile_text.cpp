@@ -7,6 +7,7 @@
 #include "compiler/artifact/training_step.h"
 #include "compiler/artifact/varying_dims.h"
 #include "compiler/driver/stages.h"
+#include "compiler/plan/explain_candidates.h"
 #include "compiler/plan/winograd/plan.h"
 #include "compiler/target/cpu_table.h"
 
@@ -167,6 +168,14 @@ void add_kernel_lines(const kernel::Program& program, const std::vector<kernel::
 }
 
 } // namespace
+
+std::string plans_text(const CompileOptions& options, const Compilation& c, bool all) {
+  constexpr size_t kMaxOfAlgorithm = 8;
+  std::vector<plan::Explanation> explanations = c.explanations;
+  if (all && !c.plans.empty())
+    plan::add_candidates(c.plans[0], {c.target, options.goals}, kMaxOfAlgorithm, explanations);
+  return plan::explanation_text(explanations);
+}
 
 std::string kernels_text(const Compilation& c) {
   std::string text = "# kernels, in the order of the program\n";

@@ -15,6 +15,9 @@ std::string report_text(const Compilation& compilation);
 // shared by, scratch per task, and how the constants that it reads are packed. Lines are comments of the
 // schedule database.
 std::string kernels_text(const Compilation& compilation);
+// The plans of kernels as lines of a schedule database, with what was weighed; `all`: with all candidates of
+// each kernel too.
+std::string plans_text(const CompileOptions& options, const Compilation& compilation, bool all);
 // The manifest, as written to NAME.json.
 std::string manifest_text(const Compilation& compilation);
 // "64K", "1M", "2G" (powers of 1024) or plain bytes; nothing for other text.

@@ -34,7 +34,8 @@ std::vector<std::string> emit_names() {
 struct CompileCommand {
   CompileFlags flags;
   std::string emit = "obj", flash_budget, ram_budget;
-  bool time_passes = false, report = false, explain = false, quiet = false, json = false;
+  std::string explain; // empty, "kernels" or "all"
+  bool time_passes = false, report = false, quiet = false, json = false;
 };
 
 // Options that would have no effect on what --emit asks for.
@@ -55,7 +56,7 @@ Result check_emit(const CompileCommand& command) {
         Rule{"--flash-budget", !command.flash_budget.empty(), has_sizes, "obj, header or manifest"},
         Rule{"--ram-budget", !command.ram_budget.empty(), has_sizes, "obj, header or manifest"},
         Rule{"--report", command.report, has_sizes, "obj, header or manifest"},
-        Rule{"--explain", command.explain, !is_graph, "anything but graph"}})
+        Rule{"--explain", !command.explain.empty(), !is_graph, "anything but graph"}})
     if (rule.given && !rule.has_effect)
       return usage_error(std::string(rule.option) + " has no effect with --emit=" + command.emit +
                          ": it goes with " + rule.wanted);
@@ -95,8 +96,9 @@ Result print_facts(const CompileCommand& command, const driver::Compilation& com
   else if (is_object && !command.quiet)
     text += driver::summary_text(compilation);
   if (command.report) text += driver::report_text(compilation) + driver::stated_text(options);
-  if (command.explain)
-    text += plan::explanation_text(compilation.explanations) + driver::kernels_text(compilation);
+  if (!command.explain.empty())
+    text += driver::plans_text(options, compilation, command.explain == "all") +
+            driver::kernels_text(compilation);
   if (command.time_passes) text += driver::timing_text(compilation);
   if (is_object) return print(text);
   std::fputs(text.c_str(), stderr);
@@ -178,8 +180,11 @@ void add_compile_command(CLI::App& app, Action& action) {
   CLI::Option* sizes = verb->add_flag("--report", command->report,
                                       "print sizes, the arena's lower bound and kernels, and the error of "
                                       "--precision and --weight-type");
-  CLI::Option* explain = verb->add_flag("--explain", command->explain,
-                                        "print the plan of every kernel and what the cost model weighed");
+  CLI::Option* explain =
+      verb->add_flag("--explain{kernels}", command->explain,
+                     "print the plan of every kernel and what the cost model weighed; --explain=all: also "
+                     "the plans that each algorithm has to choose from, with their predicted cycles")
+          ->check(CLI::IsMember({"kernels", "all"}));
   verb->add_flag("--json", command->json, "print the manifest instead of the summary")
       ->excludes(time_passes)
       ->excludes(sizes)
