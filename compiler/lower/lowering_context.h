@@ -106,7 +106,7 @@ public:
   // Lowers the instructions of a region, appending to `steps` (control flow and inlined composites).
   Result lower_region(const Region& region, Steps& steps);
   Result lower_instruction(const Instruction& instruction);
-  // Sums that the kernel of an instruction may leave on the side; null if nobody wants any.
+  // The sums that the kernel of an instruction leaves on the side; null if nobody wants any.
   FusedSpatialSum* spatial_sum_of(const Instruction& instruction) const {
     auto wanted = fused_spatial_sum_.find(&instruction);
     return wanted == fused_spatial_sum_.end() ? nullptr : wanted->second;

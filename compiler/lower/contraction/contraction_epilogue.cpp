@@ -87,7 +87,7 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
 void bind_result(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
                  ContractionBinding& binding, Bias bias) {
   bind_epilogue(maker, instruction, root, binding, bias);
-  if (binding.fused_spatial_sum && binding.fused_spatial_sum->replaces_result()) return;
+  if (binding.totals && binding.totals->replace_result) return;
   binding.result = maker.write(result_of(instruction));
 }
 

@@ -83,7 +83,7 @@ Register WinogradTiles::load(kernel::MachineType type, int buffer, const IntExpr
   return b_.load(type, buffer, vector * plan_.lanes, plan_.lanes * scalar_bytes(type.scalar));
 }
 
-void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) {
+void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) const {
   b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * scalar_bytes(b_.type(value).scalar));
 }
 
