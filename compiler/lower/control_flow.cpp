@@ -11,13 +11,13 @@ namespace {
 // Whether anything in the region, nested regions included, reads memory that starts at `root`.
 bool reads(const LoweringContext& context, const Instruction& instruction, Value root) {
   for (Value operand : instruction.operands())
-    if (context.root_of(operand).first == root) return true;
+    if (context.places().root_of(operand).first == root) return true;
   for (int i = 0; i < instruction.num_regions(); ++i) {
     const Region& region = instruction.region(i);
     for (const auto& inner : region.instructions())
       if (reads(context, *inner, root)) return true;
     for (Value result : region.results())
-      if (context.root_of(result).first == root) return true;
+      if (context.places().root_of(result).first == root) return true;
   }
   return false;
 }
@@ -29,8 +29,8 @@ bool updates(const LoweringContext& context, const Instruction& instruction, Val
       !instruction.is(Opcode::ScatterND))
     return false;
   for (int i = 1; i < instruction.num_operands(); ++i)
-    if (context.root_of(instruction.operand(i)).first == root) return false;
-  return context.root_of(instruction.operand(0)) == std::pair{root, int64_t{0}};
+    if (context.places().root_of(instruction.operand(i)).first == root) return false;
+  return context.places().root_of(instruction.operand(0)) == std::pair{root, int64_t{0}};
 }
 
 // Whether the body's result i can be computed in the place of the carried value i: no kernel reads the old
@@ -38,10 +38,10 @@ bool updates(const LoweringContext& context, const Instruction& instruction, Val
 // value.
 bool is_free_for_result(const LoweringContext& context, const Region& body, size_t i) {
   Value parameter = body.parameter(static_cast<int>(i));
-  Value root = context.root_of(body.results()[i]).first;
+  Value root = context.places().root_of(body.results()[i]).first;
   if (root.def->parent() != &body) return false;
   for (Value result : body.results())
-    if (context.root_of(result).first == parameter) return false;
+    if (context.places().root_of(result).first == parameter) return false;
   bool made = false;
   for (const auto& instruction : body.instructions()) {
     const bool is_maker = instruction.get() == root.def;
@@ -55,12 +55,12 @@ bool is_free_for_result(const LoweringContext& context, const Region& body, size
 Result lower_branch(LoweringContext& context, const Instruction& instruction, int number,
                     LoweringContext::Steps& steps) {
   const Region& region = instruction.region(number);
-  place_views(context, region);
+  place_views(context.places(), context.plans(), region);
   std::vector<bool> claimed;
   for (int i = 0; i < instruction.num_results(); ++i)
-    claimed.push_back(claim_place(context, region.results()[static_cast<size_t>(i)], region,
+    claimed.push_back(claim_place(context.places(), region.results()[static_cast<size_t>(i)], region,
                                   context.place_of(result_of(instruction, i))));
-  place_concatenations(context, region);
+  place_concatenations(context.places(), context.plans(), region);
   if (Result result = context.lower_region(region, steps); !result) return result;
   context.with_steps(steps, [&] {
     for (int i = 0; i < instruction.num_results(); ++i)
@@ -93,27 +93,27 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
     int n = static_cast<int>(i);
     carried.push_back(context.place_of(result_of(instruction, n)));
     emit_copy(context, instruction.operand(n), carried[i], instruction.location());
-    context.set_place(condition.parameter(n), carried[i]);
-    context.set_place(body.parameter(n), carried[i]);
+    context.places().set_place(condition.parameter(n), carried[i]);
+    context.places().set_place(body.parameter(n), carried[i]);
   }
   kernel::Step step;
   step.kind = kernel::Step::Kind::While;
   step.location = instruction.location();
-  place_views(context, condition);
-  place_concatenations(context, condition);
+  place_views(context.places(), context.plans(), condition);
+  place_concatenations(context.places(), context.plans(), condition);
   if (Result result = context.lower_region(condition, step.first); !result) return result;
   BufferSlice holds = context.place_of(condition.results()[0]);
   step.condition = {holds.buffer, holds.byte_offset};
 
-  place_views(context, body);
+  place_views(context.places(), context.plans(), body);
   std::vector<bool> done(count, false);
   for (size_t i = 0; i < count; ++i) {
-    auto [root, offset] = context.root_of(body.results()[i]);
-    done[i] =
-        (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
-        (is_free_for_result(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
+    auto [root, offset] = context.places().root_of(body.results()[i]);
+    done[i] = (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
+              (is_free_for_result(context, body, i) &&
+               claim_place(context.places(), body.results()[i], body, carried[i]));
   }
-  place_concatenations(context, body);
+  place_concatenations(context.places(), context.plans(), body);
   if (Result result = context.lower_region(body, step.second); !result) return result;
   context.with_steps(step.second, [&] {
     // New values that are old values of other slots are saved before any slot is overwritten.

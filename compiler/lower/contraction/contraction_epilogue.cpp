@@ -1,6 +1,7 @@
 // The epilogue of a contraction: the bias from which sums start, the code behind them, and their store.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 // columns are neighbours in memory already.
 #include "compiler/lower/contraction/contraction_ops.h"
 #include "compiler/lower/contraction/operand_loads.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 namespace firn::lower {
 
@@ -98,8 +99,8 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
     binding.partial = maker.parameter(accumulators.place, memory_scalar(plan.mac.accumulator),
                                       accumulators.elements, !part.is_last(), "sums");
   const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
-  if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
-    context.set_view(result_of(instruction), result_of(*norm));
+  if (norm && instruction.num_uses(0) == 1 && !context.places().is_placed(result_of(instruction)))
+    context.places().set_view(result_of(instruction), result_of(*norm));
   if (part.is_last()) bind_result(maker, instruction, root, binding);
   maker.kernel().algorithm =
       "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.mac);

@@ -4,6 +4,7 @@
 #include "compiler/graph/position_sum.h"
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/fused_spatial_sum.h"
 
 namespace firn::lower {

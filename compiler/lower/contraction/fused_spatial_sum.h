@@ -3,6 +3,7 @@
 // kernel adds the sums of all tiles.
 #pragma once
 
+#include "compiler/kernel/builder.h"
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {

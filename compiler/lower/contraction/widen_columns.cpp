@@ -2,6 +2,7 @@
 #include "compiler/lower/contraction/widen_columns.h"
 
 #include "compiler/lower/contraction/operand_loads.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {

@@ -3,6 +3,7 @@
 // the input are left out of tiles at the edges, and windows are clipped in the other dims.
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/contraction/operand_loads.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 #include <tuple>

@@ -4,6 +4,7 @@
 #include "compiler/lower/convolution/feature_map_copy.h"
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 namespace firn::lower {
 

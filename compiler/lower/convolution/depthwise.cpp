@@ -14,6 +14,7 @@
 #include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/line_group.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 

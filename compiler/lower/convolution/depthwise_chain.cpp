@@ -13,6 +13,7 @@
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/convolution/depthwise.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 namespace firn::lower {
 namespace {

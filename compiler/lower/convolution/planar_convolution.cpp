@@ -2,6 +2,7 @@
 // padding of the planes, one that copies the input into them, and the contraction.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/relayout.h"
 
 namespace firn::lower {

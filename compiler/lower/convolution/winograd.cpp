@@ -5,6 +5,7 @@
 #include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/winograd_tiles.h"
 #include "compiler/lower/convolution/winograd_transform.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 

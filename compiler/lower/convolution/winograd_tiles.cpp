@@ -1,5 +1,6 @@
 // Classes of tiles by what lies inside, and vectors by number.
 #include "compiler/lower/convolution/winograd_tiles.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 
