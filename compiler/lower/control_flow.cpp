@@ -1,7 +1,7 @@
 // If and While become steps around the steps of their regions. Values that flow into or around them live in
 // one buffer each; a region's result is computed in place if that is safe, and copied otherwise.
 #include "compiler/lower/emitters.h"
-#include "compiler/lower/placement.h"
+#include "compiler/memory/placement.h"
 
 #include <algorithm>
 
@@ -55,12 +55,12 @@ bool is_free_for_result(const LoweringContext& context, const Region& body, size
 Result lower_branch(LoweringContext& context, const Instruction& instruction, int number,
                     LoweringContext::Steps& steps) {
   const Region& region = instruction.region(number);
-  place_views(context.places(), context.plans(), region);
+  memory::place_views(context.places(), context.plans(), region);
   std::vector<bool> claimed;
   for (int i = 0; i < instruction.num_results(); ++i)
-    claimed.push_back(claim_place(context.places(), region.results()[static_cast<size_t>(i)], region,
-                                  context.place_of(result_of(instruction, i))));
-  place_concatenations(context.places(), context.plans(), region);
+    claimed.push_back(memory::claim_place(context.places(), region.results()[static_cast<size_t>(i)], region,
+                                          context.place_of(result_of(instruction, i))));
+  memory::place_concatenations(context.places(), context.plans(), region);
   if (Result result = context.lower_region(region, steps); !result) return result;
   context.with_steps(steps, [&] {
     for (int i = 0; i < instruction.num_results(); ++i)
@@ -99,21 +99,21 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
   kernel::Step step;
   step.kind = kernel::Step::Kind::While;
   step.location = instruction.location();
-  place_views(context.places(), context.plans(), condition);
-  place_concatenations(context.places(), context.plans(), condition);
+  memory::place_views(context.places(), context.plans(), condition);
+  memory::place_concatenations(context.places(), context.plans(), condition);
   if (Result result = context.lower_region(condition, step.first); !result) return result;
   BufferSlice holds = context.place_of(condition.results()[0]);
   step.condition = {holds.buffer, holds.byte_offset};
 
-  place_views(context.places(), context.plans(), body);
+  memory::place_views(context.places(), context.plans(), body);
   std::vector<bool> done(count, false);
   for (size_t i = 0; i < count; ++i) {
     auto [root, offset] = context.places().root_of(body.results()[i]);
     done[i] = (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
               (is_free_for_result(context, body, i) &&
-               claim_place(context.places(), body.results()[i], body, carried[i]));
+               memory::claim_place(context.places(), body.results()[i], body, carried[i]));
   }
-  place_concatenations(context.places(), context.plans(), body);
+  memory::place_concatenations(context.places(), context.plans(), body);
   if (Result result = context.lower_region(body, step.second); !result) return result;
   context.with_steps(step.second, [&] {
     // New values that are old values of other slots are saved before any slot is overwritten.

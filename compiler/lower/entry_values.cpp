@@ -4,7 +4,7 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/layout_packing.h"
-#include "compiler/lower/placement.h"
+#include "compiler/memory/placement.h"
 
 namespace firn::lower {
 namespace {
@@ -76,7 +76,8 @@ void EntryValues::place_outputs() {
     std::string name = name_at(entry_.result_names, i, "output");
     int buffer = context_.program().add_buffer(
         io_buffer(std::move(name), kernel::Space::Output, result.type(), outputs++));
-    if (!claim_place(context_.places(), result, body, {buffer, 0})) copies_.push_back({result, {buffer, 0}});
+    if (!memory::claim_place(context_.places(), result, body, {buffer, 0}))
+      copies_.push_back({result, {buffer, 0}});
   }
 }
 
@@ -84,7 +85,7 @@ void EntryValues::place_states() {
   const Region& body = entry_.body();
   for (size_t i = 0; i < body.results().size(); ++i)
     if (entry_.updates_state(i) && body.results()[i].type().is_static())
-      place_rolling_window(context_.places(), body.results()[i], body.parameter(entry_.aliases[i]));
+      memory::place_rolling_window(context_.places(), body.results()[i], body.parameter(entry_.aliases[i]));
 }
 
 // Extents of outputs that only the run knows, for the caller.

@@ -4,7 +4,7 @@
 #include "compiler/graph/computed_indices.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/entry_values.h"
-#include "compiler/lower/placement.h"
+#include "compiler/memory/placement.h"
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
@@ -132,9 +132,9 @@ Expected<kernel::Program> lower_module(const Module& module, const Function& ent
   program.extents = used_symbols(module, body);
   LoweringContext context(program, plans, options);
   EntryValues values(module, entry, context);
-  place_views(context.places(), plans, body);
+  memory::place_views(context.places(), plans, body);
   values.place();
-  place_concatenations(context.places(), plans, body);
+  memory::place_concatenations(context.places(), plans, body);
   if (Result result = context.lower_region(body, program.steps); !result) return result.error();
   LoweringContext::Steps epilogue;
   context.with_steps(epilogue, [&] { values.finish(); });

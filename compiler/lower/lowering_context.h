@@ -7,7 +7,7 @@
 
 #include "compiler/kernel/kernel.h"
 #include "compiler/lower/lower.h"
-#include "compiler/lower/places.h"
+#include "compiler/memory/places.h"
 #include "compiler/plan/plan_function.h"
 
 #include <map>
@@ -17,6 +17,9 @@
 #include <vector>
 
 namespace firn::lower {
+
+using memory::BufferSlice;
+using memory::bytes_at_bound;
 
 inline Value result_of(const Instruction& instruction, int result = 0) {
   return const_cast<Instruction&>(instruction).result(result);
@@ -40,9 +43,9 @@ public:
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes() const { return plans_.model_weight_bytes; }
 
-  // The places of values that placement.h and control flow have decided.
-  Places& places() { return places_; }
-  const Places& places() const { return places_; }
+  // The places of values, as far as they are decided (memory/placement.h) or have been asked for.
+  memory::Places& places() { return places_; }
+  const memory::Places& places() const { return places_; }
   // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only
   // then, so that weights which a kernel packs for itself are not stored twice.
   BufferSlice place_of(Value value);
@@ -102,7 +105,7 @@ private:
   const plan::KernelPlans& plans_;
   const LoweringOptions& options_;
   Steps* steps_ = nullptr;
-  Places places_;
+  memory::Places places_;
   std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   bool is_for_baseline_ = false;  // KernelPlans::is_for_baseline, of the instruction at hand

@@ -1,7 +1,7 @@
 // See places.h.
-#include "compiler/lower/places.h"
+#include "compiler/memory/places.h"
 
-namespace firn::lower {
+namespace firn::memory {
 
 void Places::set_view(Value value, Value base, int64_t byte_offset) {
   FIRN_CHECK(!is_placed(value), "value placed twice");
@@ -38,4 +38,4 @@ void Places::set_rolling(const Instruction& concatenate, const Instruction* slic
   if (slice) read_in_place_.insert(slice);
 }
 
-} // namespace firn::lower
+} // namespace firn::memory

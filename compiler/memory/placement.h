@@ -2,10 +2,10 @@
 // of a concatenation, values that are outputs.
 #pragma once
 
-#include "compiler/lower/places.h"
+#include "compiler/memory/places.h"
 #include "compiler/plan/kernel_plan.h"
 
-namespace firn::lower {
+namespace firn::memory {
 
 // Sets the views of a region's values, nested inlined composites included. Reshapes and bitcasts that keep
 // the physical order, contiguous slices and same-layout copies become views of their operand.
@@ -19,4 +19,4 @@ void place_rolling_window(Places& places, Value value, Value parameter);
 // Lays operands of contiguous concatenations into the result. Call it after results have been claimed.
 void place_concatenations(Places& places, const plan::KernelPlans& plans, const Region& region);
 
-} // namespace firn::lower
+} // namespace firn::memory

@@ -1,11 +1,11 @@
 // Finds places for values that have no memory of their own.
-#include "compiler/lower/placement.h"
+#include "compiler/memory/placement.h"
 
 #include "compiler/plan/views.h"
 
 #include <algorithm>
 
-namespace firn::lower {
+namespace firn::memory {
 namespace {
 
 // The region whose steps hold the instruction: composites are lowered in place.
@@ -127,4 +127,4 @@ void place_concatenations(Places& places, const plan::KernelPlans& plans, const 
   }
 }
 
-} // namespace firn::lower
+} // namespace firn::memory

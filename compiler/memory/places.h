@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-namespace firn::lower {
+namespace firn::memory {
 
 // The place of a value: a stretch of a buffer, as long as the value's type as laid out.
 struct BufferSlice {
@@ -52,4 +52,4 @@ private:
   std::set<const Instruction*> rolling_, read_in_place_;
 };
 
-} // namespace firn::lower
+} // namespace firn::memory
