@@ -1,7 +1,7 @@
 // See constant_source.h.
 #include "compiler/lower/constant_source.h"
 
-#include "compiler/lower/lowering_context.h"
+#include "compiler/lower/machine_types.h"
 
 namespace firn::lower {
 

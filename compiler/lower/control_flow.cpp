@@ -1,7 +1,7 @@
 // If and While become steps around the steps of their regions. Values that flow into or around them live in
 // one buffer each; a region's result is computed in place if that is safe, and copied otherwise.
 #include "compiler/lower/emitters.h"
-#include "compiler/lower/placement.h"
+#include "compiler/memory/placement.h"
 
 #include <algorithm>
 
@@ -11,13 +11,13 @@ namespace {
 // Whether anything in the region, nested regions included, reads memory that starts at `root`.
 bool reads(const LoweringContext& context, const Instruction& instruction, Value root) {
   for (Value operand : instruction.operands())
-    if (context.root_of(operand).first == root) return true;
+    if (context.places().root_of(operand).first == root) return true;
   for (int i = 0; i < instruction.num_regions(); ++i) {
     const Region& region = instruction.region(i);
     for (const auto& inner : region.instructions())
       if (reads(context, *inner, root)) return true;
     for (Value result : region.results())
-      if (context.root_of(result).first == root) return true;
+      if (context.places().root_of(result).first == root) return true;
   }
   return false;
 }
@@ -29,8 +29,8 @@ bool updates(const LoweringContext& context, const Instruction& instruction, Val
       !instruction.is(Opcode::ScatterND))
     return false;
   for (int i = 1; i < instruction.num_operands(); ++i)
-    if (context.root_of(instruction.operand(i)).first == root) return false;
-  return context.root_of(instruction.operand(0)) == std::pair{root, int64_t{0}};
+    if (context.places().root_of(instruction.operand(i)).first == root) return false;
+  return context.places().root_of(instruction.operand(0)) == std::pair{root, int64_t{0}};
 }
 
 // Whether the body's result i can be computed in the place of the carried value i: no kernel reads the old
@@ -38,10 +38,10 @@ bool updates(const LoweringContext& context, const Instruction& instruction, Val
 // value.
 bool is_free_for_result(const LoweringContext& context, const Region& body, size_t i) {
   Value parameter = body.parameter(static_cast<int>(i));
-  Value root = context.root_of(body.results()[i]).first;
+  Value root = context.places().root_of(body.results()[i]).first;
   if (root.def->parent() != &body) return false;
   for (Value result : body.results())
-    if (context.root_of(result).first == parameter) return false;
+    if (context.places().root_of(result).first == parameter) return false;
   bool made = false;
   for (const auto& instruction : body.instructions()) {
     const bool is_maker = instruction.get() == root.def;
@@ -55,12 +55,12 @@ bool is_free_for_result(const LoweringContext& context, const Region& body, size
 void lower_branch(LoweringContext& context, const Instruction& instruction, int number,
                   LoweringContext::Steps& steps) {
   const Region& region = instruction.region(number);
-  place_views(context, region);
+  memory::place_views(context.places(), context.plans(), region);
   std::vector<bool> claimed;
   for (int i = 0; i < instruction.num_results(); ++i)
-    claimed.push_back(claim_place(context, region.results()[static_cast<size_t>(i)], region,
-                                  context.place_of(result_of(instruction, i))));
-  place_concatenations(context, region);
+    claimed.push_back(memory::claim_place(context.places(), region.results()[static_cast<size_t>(i)], region,
+                                          context.place_of(result_of(instruction, i))));
+  memory::place_concatenations(context.places(), context.plans(), region);
   context.lower_region(region, steps);
   context.with_steps(steps, [&] {
     for (int i = 0; i < instruction.num_results(); ++i)
@@ -91,27 +91,27 @@ void emit_while(LoweringContext& context, const Instruction& instruction) {
     int n = static_cast<int>(i);
     carried.push_back(context.place_of(result_of(instruction, n)));
     emit_copy(context, instruction.operand(n), carried[i], instruction.location());
-    context.set_place(condition.parameter(n), carried[i]);
-    context.set_place(body.parameter(n), carried[i]);
+    context.places().set_place(condition.parameter(n), carried[i]);
+    context.places().set_place(body.parameter(n), carried[i]);
   }
   kernel::Step step;
   step.kind = kernel::Step::Kind::While;
   step.location = instruction.location();
-  place_views(context, condition);
-  place_concatenations(context, condition);
+  memory::place_views(context.places(), context.plans(), condition);
+  memory::place_concatenations(context.places(), context.plans(), condition);
   context.lower_region(condition, step.first);
   BufferSlice holds = context.place_of(condition.results()[0]);
   step.condition = {holds.buffer, holds.byte_offset};
 
-  place_views(context, body);
+  memory::place_views(context.places(), context.plans(), body);
   std::vector<bool> done(count, false);
   for (size_t i = 0; i < count; ++i) {
-    auto [root, offset] = context.root_of(body.results()[i]);
-    done[i] =
-        (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
-        (is_free_for_result(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
+    auto [root, offset] = context.places().root_of(body.results()[i]);
+    done[i] = (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
+              (is_free_for_result(context, body, i) &&
+               memory::claim_place(context.places(), body.results()[i], body, carried[i]));
   }
-  place_concatenations(context, body);
+  memory::place_concatenations(context.places(), context.plans(), body);
   context.lower_region(body, step.second);
   context.with_steps(step.second, [&] {
     // New values that are old values of other slots are saved before any slot is overwritten.

@@ -11,6 +11,7 @@
 #include "compiler/lower/attention/score_code.h"
 #include "compiler/lower/contraction/contraction_ops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/attention/attention_mask.h"
 #include "compiler/plan/attention/plan.h"
 

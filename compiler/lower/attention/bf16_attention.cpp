@@ -7,6 +7,7 @@
 #include "compiler/lower/attention/online_softmax.h"
 #include "compiler/lower/attention/pair_operand.h"
 #include "compiler/lower/attention/score_code.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/attention/bf16_attention.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The counts of groups and keys that a mask leaves.
 #include "compiler/lower/attention/mask_skipping.h"
+#include "compiler/lower/kernel_maker.h"
 
 namespace firn::lower {
 

@@ -4,6 +4,7 @@
 #include "compiler/lower/attention/online_softmax.h"
 
 #include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/transpose_lanes.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 // base 2), so that they move from block to block without rounding.
 #pragma once
 
+#include "compiler/kernel/builder.h"
 #include "compiler/lower/lowering_context.h"
 
 #include <functional>

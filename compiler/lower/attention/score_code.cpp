@@ -3,6 +3,7 @@
 
 #include "compiler/graph/fusion.h"
 #include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 

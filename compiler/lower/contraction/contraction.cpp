@@ -48,19 +48,16 @@ public:
     }
     edge_tiling_ = rest_tilings_.size() > 1 ? rest_tilings_[1] : tiling;
     edge_tiling_.tile.rows = 1;
-    if (spec.accumulators_in_memory)
-      spec.accumulators_in_memory->elements = tiling.accumulator_tiles * largest_tile(spec, tiling);
-    if (spec.edge_columns) spec.edge_columns->accumulators_in_memory->elements = largest_tile(spec, tiling);
   }
 
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.shape.outer) outer *= extent;
     bool by_groups = tiling_.columns_outermost && tiling_.tile.column_streams == 1;
-    FIRN_CHECK(by_groups || !spec_.begin_group, "groups of columns begin over and over");
+    FIRN_CHECK(by_groups || !spec_.begins_groups, "groups of columns begin over and over");
     if (tiling_.tile.column_streams > 1) {
       emit_streams();
-    } else if (tiling_.row_block > 0 && spec_.finish_rows) {
+    } else if (tiling_.row_block > 0 && spec_.finishes_rows) {
       emit_finished_blocks();
     } else if (tiling_.row_block > 0) {
       IntExpr blocks = ceil_div(spec_.m(), tiling_.row_block);
@@ -108,7 +105,7 @@ private:
   void begin_group(TilePosition& position, const IntExpr& vector, int vectors) {
     position.column_vector = vector;
     position.vectors = vectors;
-    if (spec_.begin_group) spec_.begin_group(b_, position);
+    if (spec_.begins_groups) spec_.operands->begin_group(b_, position);
   }
 
   // Rows are in tiles of tile.rows, the remainder is a tile of its own, and so is every tile with rows that
@@ -391,7 +388,7 @@ private:
         emit_row_block(position, block, blocks, vectors);
       });
     });
-    spec_.finish_rows(block * tiling_.row_block, min((block + 1) * tiling_.row_block, spec_.m()));
+    spec_.result->finish_rows(block * tiling_.row_block, min((block + 1) * tiling_.row_block, spec_.m()));
   }
 
   // All columns of one row of tiles.

@@ -1,6 +1,7 @@
 // The epilogue of a contraction: the bias from which sums start, the code behind them, and their store.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 
@@ -87,7 +88,7 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
 void bind_result(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
                  ContractionBinding& binding, Bias bias) {
   bind_epilogue(maker, instruction, root, binding, bias);
-  if (binding.fused_spatial_sum && binding.fused_spatial_sum->replaces_result()) return;
+  if (binding.totals && binding.totals->replace_result) return;
   binding.result = maker.write(result_of(instruction));
 }
 

@@ -26,10 +26,12 @@ struct ContractionBinding {
   Type result_type;                     // type of the stored value
   // Set if the contraction computes the phases of a transposed convolution.
   std::shared_ptr<const plan::PolyphaseConvolution> polyphase;
-  std::optional<TensorPart> scalar_part, result_part;  // set if those parameters hold a part of the tensor
-  FusedSpatialSum* fused_spatial_sum = nullptr;        // takes the sums of the result's positions
-  bool shares_vectors = false;                         // lanes behind a group's last are the next group's
-  std::shared_ptr<SpillBuffer> accumulators_in_memory; // used if the epilogue is a loop
+  std::optional<TensorPart> scalar_part, result_part; // set if those parameters hold a part of the tensor
+  std::optional<TileTotals> totals;                   // takes the sums of the result's positions
+  bool shares_vectors = false;                        // lanes behind a group's last are the next group's
+  bool rolled_epilogue = false;                       // the epilogue is a loop over sums in memory
+  // The arrays of these sums (add_spill_buffer), and of sums where the columns end; -1: there is none.
+  int spill_buffer = -1, edge_spill_buffer = -1;
   DType sum_dtype = DType::F32; // the contraction's dtype: sums are rounded to it before the epilogue
   // The start of the sums of `lanes` channels, the first of them `channel`. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
@@ -38,6 +40,8 @@ struct ContractionBinding {
   std::function<kernel::Register(kernel::Builder&, const Index&, const Lanes&, int valid,
                                  kernel::Register accumulators)>
       epilogue;
+  // Code of the kernel for the rows [first, end), once all their columns are stored. Unset: none.
+  std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
 };
 ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root);
 
@@ -48,6 +52,8 @@ struct ReductionPart {
   bool is_last() const { return number + 1 == count; }
 };
 
+// The contraction of that part.
+plan::ContractionShape part_shape(const plan::DotGeometry& geometry, ReductionPart part);
 // How the vector operand is packed.
 PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
                              ReductionPart part = {});
@@ -57,6 +63,11 @@ PackedOperand packed_scales(const plan::DotGeometry& geometry, const plan::TileS
 // Elements of the sums that are stored between parts.
 int64_t partial_elements(const plan::DotGeometry& geometry, const plan::TileShape& tile);
 
+// Adds the arrays through which sums pass on their way to the result. Call it when all parameters of the
+// kernel are bound.
+void add_spill_buffers(kernel::Builder& builder, ContractionBinding& binding,
+                       const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+                       ReductionPart part = {});
 // The code of a planned contraction, bound to its operands, which must outlive it.
 ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
                          const ContractionBinding& binding, ReductionPart part = {});

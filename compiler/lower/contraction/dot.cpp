@@ -2,6 +2,7 @@
 // columns are neighbours in memory already.
 #include "compiler/lower/contraction/contraction_ops.h"
 #include "compiler/lower/contraction/operand_loads.h"
+#include "compiler/lower/machine_types.h"
 #include "compiler/plan/contraction/plan.h"
 
 #include <algorithm>
@@ -22,106 +23,97 @@ Steps steps_of(const plan::DotGeometry& g, ReductionPart part) {
   return {first, std::min(k_extent - first, size)};
 }
 
-class DotCode {
+kernel::Scalar accumulator_of(const plan::DotGeometry& g, const plan::ContractionPlan& plan) {
+  return g.in_blocks ? kernel::Scalar::F32 : memory_scalar(plan.mac.accumulator);
+}
+
+// Appends the indices in dims `axes` at position `flat` along all of them.
+void append_unflattened(Index& index, const std::vector<plan::Axis>& axes, IntExpr flat) {
+  size_t first = index.size();
+  index.resize(first + axes.size());
+  for (size_t i = axes.size(); i-- > 0;) {
+    IntExpr extent = at_least_one(axes[i].extent);
+    index[first + i] = i == 0 ? flat : floor_mod(flat, extent);
+    flat = floor_div(flat, extent);
+  }
+}
+
+IntExpr offset(const std::vector<plan::Axis>& axes, const std::vector<IntExpr>& index) {
+  IntExpr sum = 0;
+  for (size_t i = 0; i < axes.size(); ++i) sum = sum + index[i] * axes[i].stride;
+  return sum;
+}
+
+class DotOperands final : public TileOperands, public TilePrefetch {
 public:
-  DotCode(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
-          const ContractionBinding& binding, ReductionPart part)
-      : g_(geometry), plan_(plan), binding_(binding), part_(part), k_range_(steps_of(geometry, part)),
-        packed_(packed_columns(geometry, plan, part)), lanes_(plan.tiling.tile.lanes),
-        shape_(geometry.shape), sum_{geometry.in_blocks ? kernel::Scalar::F32
-                                                        : memory_scalar(plan.mac.accumulator),
-                                     1} {
-    if (part.count == 1) return;
-    shape_.k[0].extent = k_range_.count;
-    shape_.set_mac(shape_.mac);
+  // `columns_end`: tiles may lie beyond the last column, if columns are read where they lie.
+  DotOperands(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+              const ContractionBinding& binding, ReductionPart part, bool columns_end = false)
+      : g_(geometry), plan_(plan), binding_(binding), part_(part), columns_end_(columns_end),
+        k_range_(steps_of(geometry, part)), packed_(packed_columns(geometry, plan, part)),
+        lanes_(plan.tiling.tile.lanes), shape_(part_shape(geometry, part)) {}
+
+  Register scalar(Builder& b, const TilePosition& at, int row, const KValues& k) const override {
+    IntExpr place = scalar_place(at, row, k);
+    ScalarOperands operands;
+    operands.buffer = binding_.scalar;
+    operands.dtype = g_.rows.type.dtype;
+    // The steps of a word are neighbours.
+    IntExpr stride = g_.word_k > 1 ? IntExpr(1) : g_.contract.back().row_stride;
+    operands.place = [&](int step) { return place + step * stride; };
+    operands.lie_together = stride == IntExpr(1);
+    return load_operands(b, shape_, operands, k.back());
   }
 
-  ContractionSpec spec() const {
-    ContractionSpec spec;
-    spec.shape = shape_;
-    spec.element = sum_;
-    spec.actual_m = g_.row.extent;
-    spec.actual_outer = g_.outer_extents();
-    spec.scalar = [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      return code.load_scalar(b, at, row, k);
-    };
-    spec.vector = [code = *this](Builder& b, const TilePosition& at, int vector,
-                                 const std::vector<IntExpr>& k) {
-      return code.plan_.unpacked ? code.load_columns(b, at, vector, k) : code.load_packed(b, at, vector, k);
-    };
-    spec.scalar_rows = [code = *this](const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      return MatrixSlice{code.binding_.scalar, code.scalar_place(at, row, k), code.g_.row.stride.value()};
-    };
-    spec.vector_rows = [code = *this](const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      const PackedOperand& packed = code.packed_;
-      return MatrixSlice{code.binding_.vector, packed.index(code.packed_part(at), at, vector, k),
-                         packed.step_elements(at)};
-    };
-    if (const IntExpr& k_extent = g_.contract.back().k_extent; !k_extent.is_constant())
-      spec.clips = {{[](const TilePosition&) { return IntExpr(0); },
-                     [k_extent](const TilePosition&) { return k_extent; }}};
-    spec.word_k = static_cast<int>(g_.word_k);
-    if (g_.in_blocks)
-      spec.scales = [code = *this](Builder& b, const TilePosition& at, int vector,
-                                   const std::vector<IntExpr>& k) {
-        return code.load_scales(b, at, vector, k);
-      };
-    if (binding_.row_scales >= 0) scale_rows(spec);
-    if (plan_.tiling.streams_vectors) prefetch_groups(spec);
-    if (!part_.is_first()) spec.initial = load_partial();
-    spec.store = part_.is_last() ? store_result() : store_partial();
-    // Sums between parts pass no epilogue: registers are stored directly, tile registers by way of memory.
-    bool in_memory = part_.is_last() || plan_.accumulators == plan::AccumulatorSpace::TileRegisters;
-    if (in_memory) spec.accumulators_in_memory = binding_.accumulators_in_memory;
-    // Vectors of an epilogue are taken apart behind it, sums by themselves in memory.
-    bool are_apart = spec.accumulators_in_memory && part_.is_last() && g_.lanes_lie_apart() &&
-                     plan_.accumulators == plan::AccumulatorSpace::Registers && !binding_.epilogue;
-    if (are_apart) spec.columns_end = {g_.column.extent, store_column(), /*rows_together=*/true};
-    if (!g_.column.extent.is_constant()) spec.edge_columns = edge_columns(spec);
-    return spec;
+  Register vector(Builder& b, const TilePosition& at, int vector, const KValues& k) const override {
+    if (plan_.unpacked) return load_columns(b, at, vector, k);
+    IntExpr place = packed_.index(packed_part(at), at, vector, k);
+    if (g_.word_k > 1) return b.load({kernel::Scalar::I32, lanes_}, binding_.vector, place, 4 * lanes_);
+    return load_packed_columns(b, shape_.mac, binding_.vector, packed_, place, plan_.widened);
+  }
+
+  MatrixSlice scalar_rows(const TilePosition& at, int row, const KValues& k) const override {
+    return {binding_.scalar, scalar_place(at, row, k), g_.row.stride.value()};
+  }
+  MatrixSlice vector_rows(const TilePosition& at, int vector, const KValues& k) const override {
+    return {binding_.vector, packed_.index(packed_part(at), at, vector, k), packed_.step_elements(at)};
+  }
+
+  Register scales(Builder& b, const TilePosition& at, int vector, const KValues& k) const override {
+    PackedOperand packed = packed_scales(g_, plan_.tiling.tile, binding_.scales_dtype, part_);
+    plan::MacInstruction product{MacKind::Fma, DType::F32, binding_.scales_dtype, DType::F32};
+    return load_packed_operands(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
+  }
+  // Blocks of a row lie one behind the other.
+  RowBlock row_block(const TilePosition& at, int row, const KValues& k) const override {
+    KValues first = k;
+    first.resize(g_.contract.size());
+    first.back() = 0;
+    return {binding_.row_scales, binding_.row_starts,
+            floor_div(scalar_place(at, row, first), g_.contract[0].row_stride)};
+  }
+
+  ClippedRange clipped_range(const TilePosition&, size_t /*level*/) const override {
+    return {0, g_.contract.back().k_extent};
+  }
+
+  // Weights pass once per run: the next group comes from memory unless it is requested early. If one tile
+  // holds all rows, the memory sets the pace, and requests go just ahead of the loads.
+  bool passes_once() const { return shape_.m <= packed_.tile.rows; }
+  int64_t group_lines() const {
+    return packed_.reduction_size() * packed_.tile.vectors * packed_.tile.lanes / packed_.line_elements();
+  }
+  void request_group(Builder& b, const TilePosition& at, const IntExpr& line) const override {
+    TilePosition group = at;
+    if (!passes_once()) group.column_vector = at.column_vector + at.vectors;
+    IntExpr here = packed_part(at) * (packed_.elements() / packed_.selected) + packed_.start(group);
+    IntExpr ahead = passes_once() ? line + kPrefetchAheadBytes / kCacheLineBytes : line;
+    b.prefetch(binding_.vector, packed_.place(here + packed_.line(group, ahead, packed_.line_elements())),
+               /*into_l2=*/true);
   }
 
 private:
-  // Blocks of a row lie one behind the other.
-  void scale_rows(ContractionSpec& spec) const {
-    auto of_block = [code = *this](int buffer, kernel::Scalar type) {
-      return [code, buffer, type](Builder& b, const TilePosition& at, int row, std::vector<IntExpr> k) {
-        k.resize(code.g_.contract.size());
-        k.back() = 0;
-        return b.load({type, 1}, buffer,
-                      floor_div(code.scalar_place(at, row, k), code.g_.contract[0].row_stride));
-      };
-    };
-    spec.row_scales = of_block(binding_.row_scales, kernel::Scalar::F32);
-    spec.row_starts = of_block(binding_.row_starts, kernel::Scalar::I32);
-  }
-
-  std::shared_ptr<const ContractionSpec> edge_columns(const ContractionSpec& whole) const {
-    auto spec = std::make_shared<ContractionSpec>(whole);
-    spec->vector = [code = *this](Builder& b, const TilePosition& at, int vector,
-                                  const std::vector<IntExpr>& k) {
-      return code.load_columns(b, at, vector, k, /*ends=*/true);
-    };
-    spec->columns_end = {g_.column.extent, store_column()};
-    spec->accumulators_in_memory = std::make_shared<SpillBuffer>();
-    return spec;
-  }
-
-  std::function<void(Builder&, const TilePosition&, const IntExpr& column, Register sum)>
-  store_column() const {
-    return [code = *this](Builder& b, const TilePosition& at, const IntExpr& column, Register sum) {
-      auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
-      code.finish_each_lane(b, {at.outer.begin(), batch_end}, code.rows_at(at, 0), column, 1, 1, sum);
-    };
-  }
-
-  static IntExpr offset(const std::vector<plan::Axis>& axes, const std::vector<IntExpr>& index) {
-    IntExpr sum = 0;
-    for (size_t i = 0; i < axes.size(); ++i) sum = sum + index[i] * axes[i].stride;
-    return sum;
-  }
-
-  IntExpr scalar_place(const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+  IntExpr scalar_place(const TilePosition& at, int row, const KValues& k) const {
     IntExpr place = offset(g_.rows.batch, at.outer) + (at.row + row) * g_.row.stride;
     place = place + k_range_.first * g_.contract[0].row_stride;
     size_t first = g_.rows.batch.size();
@@ -134,65 +126,20 @@ private:
     return k.size() > g_.contract.size() ? place + k.back() * shape_.mac.k_group() : place;
   }
 
-  Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
-    IntExpr place = scalar_place(at, row, k);
-    ScalarOperands operands;
-    operands.buffer = binding_.scalar;
-    operands.dtype = g_.rows.type.dtype;
-    // The steps of a word are neighbours.
-    IntExpr stride = g_.word_k > 1 ? IntExpr(1) : g_.contract.back().row_stride;
-    operands.place = [&](int step) { return place + step * stride; };
-    operands.lie_together = stride == IntExpr(1);
-    return load_operands(b, shape_, operands, k.back());
-  }
-
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
-  Register load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k,
-                        bool ends = false) const {
+  Register load_columns(Builder& b, const TilePosition& at, int vector, const KValues& k) const {
     IntExpr first = (at.column_vector + vector) * lanes_;
     IntExpr place =
         offset(g_.columns.batch, at.outer) + first + k_range_.first * g_.contract[0].column_stride;
     for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
-    kernel::MachineType type = sum_.with_lanes(lanes_);
+    kernel::MachineType type{accumulator_of(g_, plan_), lanes_};
     const IntExpr& columns = g_.column.extent;
     bool varies = !columns.is_constant();
-    if (varies ? !ends : first.upper_bound() + lanes_ <= columns.value())
+    if (varies ? !columns_end_ : first.upper_bound() + lanes_ <= columns.value())
       return b.load(type, binding_.vector, place);
     IntExpr count = min(lanes_, columns - first);
     return b.load_masked(type, binding_.vector, place, b.lane_mask(lanes_, varies ? max(count, 0) : count),
                          b.constant(type, 0));
-  }
-
-  Register load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    if (g_.word_k > 1)
-      return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
-                    packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
-    return load_packed_columns(b, shape_.mac, binding_.vector, packed_,
-                               packed_.index(packed_part(at), at, vector, k), plan_.widened);
-  }
-
-  Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    PackedOperand packed = packed_scales(g_, plan_.tiling.tile, binding_.scales_dtype, part_);
-    plan::MacInstruction product{MacKind::Fma, DType::F32, binding_.scales_dtype, DType::F32};
-    return load_packed_operands(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
-  }
-
-  // Weights pass once per run: the next group comes from memory unless it is requested early. If one tile
-  // holds all rows, the memory sets the pace, and requests go just ahead of the loads.
-  void prefetch_groups(ContractionSpec& spec) const {
-    int64_t elements = packed_.line_elements(), group = packed_.tile.vectors * packed_.tile.lanes;
-    spec.group_lines = packed_.reduction_size() * group / elements;
-    bool passes_once = spec.prefetches_own_group = spec.shape.m <= packed_.tile.rows;
-    spec.prefetch = [code = *this, elements, passes_once](Builder& b, const TilePosition& at,
-                                                          const IntExpr& line) {
-      const PackedOperand& packed = code.packed_;
-      TilePosition group = at;
-      if (!passes_once) group.column_vector = at.column_vector + at.vectors;
-      IntExpr here = code.packed_part(at) * (packed.elements() / packed.selected) + packed.start(group);
-      IntExpr ahead = passes_once ? line + kPrefetchAheadBytes / kCacheLineBytes : line;
-      b.prefetch(code.binding_.vector, packed.place(here + packed.line(group, ahead, elements)),
-                 /*into_l2=*/true);
-    };
   }
 
   IntExpr packed_part(const TilePosition& at) const {
@@ -202,30 +149,82 @@ private:
     return part;
   }
 
-  std::function<Register(Builder&, const TilePosition&, int, int, Register, int)> store_result() const {
-    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector,
-                                          Register sum, int valid) {
-      auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
-      Index batch(at.outer.begin(), batch_end), rows = code.rows_at(at, row);
-      // Lanes run along the last column dim; earlier dims that lie evenly are crossed lane by lane.
-      Index columns;
-      IntExpr column = (at.column_vector + vector) * lanes;
-      append_unflattened(columns, code.g_.columns.free, column);
-      Index index = batch;
-      const Index &first = code.g_.swapped ? columns : rows, &second = code.g_.swapped ? rows : columns;
-      index.insert(index.end(), first.begin(), first.end());
-      index.insert(index.end(), second.begin(), second.end());
-      size_t column_dims = columns.size();
-      if (column_dims == 1) {
-        size_t lane_dim = batch.size() + (code.g_.swapped ? 0 : rows.size());
-        return finish_lanes(b, code.binding_, std::move(index), static_cast<int>(lane_dim), lanes, valid,
-                            sum);
-      }
-      code.finish_each_lane(b, batch, rows, column, lanes, valid, sum);
-      return sum;
-    };
+  const plan::DotGeometry& g_;
+  const plan::ContractionPlan& plan_;
+  const ContractionBinding& binding_;
+  ReductionPart part_;
+  bool columns_end_;
+  Steps k_range_;
+  PackedOperand packed_;
+  int lanes_;
+  plan::ContractionShape shape_; // shape of the part
+};
+
+// The result of one part of the reduction: sums for the next part, row by row with whole vectors, or values.
+class DotResult final : public TileResult {
+public:
+  DotResult(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+            const ContractionBinding& binding, ReductionPart part)
+      : g_(geometry), binding_(binding), part_(part),
+        lanes_(plan.tiling.tile.lanes), sum_{accumulator_of(geometry, plan), lanes_} {}
+
+  Register initial(Builder& b, const TilePosition& at, int row, int vector) const override {
+    if (part_.is_first()) return {};
+    return b.load(sum_, binding_.partial, partial_place(at, row, vector), 4 * lanes_);
   }
 
+  Register store(Builder& b, const TilePosition& at, int row, int vector, Register sum,
+                 int valid) const override {
+    if (part_.is_last()) return store_result(b, at, row, vector, sum, valid);
+    b.store(sum, binding_.partial, partial_place(at, row, vector), 4 * lanes_);
+    return sum;
+  }
+
+  void store_column(Builder& b, const TilePosition& at, const IntExpr& column, Register sum) const override {
+    finish_each_lane(b, batch_at(at), rows_at(at, 0), column, 1, 1, sum);
+  }
+
+  void finish_rows(const IntExpr& first, const IntExpr& end) const override {
+    binding_.finish_rows(first, end);
+  }
+
+private:
+  // Lanes run along the last column dim; earlier dims that lie evenly are crossed lane by lane.
+  Register store_result(Builder& b, const TilePosition& at, int row, int vector, Register sum,
+                        int valid) const {
+    Index batch = batch_at(at), rows = rows_at(at, row), columns;
+    IntExpr column = (at.column_vector + vector) * lanes_;
+    append_unflattened(columns, g_.columns.free, column);
+    if (columns.size() != 1) {
+      finish_each_lane(b, batch, rows, column, lanes_, valid, sum);
+      return sum;
+    }
+    size_t lane_dim = batch.size() + (g_.swapped ? 0 : rows.size());
+    return finish_lanes(b, binding_, result_index(batch, rows, columns), static_cast<int>(lane_dim), lanes_,
+                        valid, sum);
+  }
+
+  // Several column dims (or none) in the result: one element at a time.
+  void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes,
+                        int valid, Register sum) const {
+    for (int lane = 0; lane < valid; ++lane) {
+      Index columns;
+      append_unflattened(columns, g_.columns.free, column + lane);
+      Register element = lanes == 1 ? sum : b.extract(sum, lane);
+      finish_lanes(b, binding_, result_index(batch, rows, columns), -1, 1, 1, element);
+    }
+  }
+
+  Index result_index(Index index, const Index& rows, const Index& columns) const {
+    const Index &first = g_.swapped ? columns : rows, &second = g_.swapped ? rows : columns;
+    index.insert(index.end(), first.begin(), first.end());
+    index.insert(index.end(), second.begin(), second.end());
+    return index;
+  }
+
+  Index batch_at(const TilePosition& at) const {
+    return {at.outer.begin(), at.outer.begin() + static_cast<std::ptrdiff_t>(g_.rows.batch.size())};
+  }
   // The index of a row among the free dims of its operand.
   Index rows_at(const TilePosition& at, int row) const {
     Index rows(at.outer.begin() + static_cast<std::ptrdiff_t>(g_.rows.batch.size()), at.outer.end());
@@ -236,62 +235,35 @@ private:
     return rows;
   }
 
-  // Sums between parts, row by row with whole vectors.
-  IntExpr partial_place(const TilePosition& at, int row, int vector, int lanes) const {
-    int64_t vectors = (g_.shape.n + lanes - 1) / lanes;
-    return (at.row + row) * (vectors * lanes) + (at.column_vector + vector) * lanes;
-  }
-  std::function<Register(Builder&, const TilePosition&, int, int)> load_partial() const {
-    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector) {
-      return b.load(code.sum_.with_lanes(lanes), code.binding_.partial,
-                    code.partial_place(at, row, vector, lanes), 4 * lanes);
-    };
-  }
-  std::function<Register(Builder&, const TilePosition&, int, int, Register, int)> store_partial() const {
-    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector,
-                                          Register sum, int) {
-      b.store(sum, code.binding_.partial, code.partial_place(at, row, vector, lanes), 4 * lanes);
-      return sum;
-    };
-  }
-
-  // Several column dims (or none) in the result: one element at a time.
-  void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes,
-                        int valid, Register sum) const {
-    for (int lane = 0; lane < valid; ++lane) {
-      Index columns;
-      append_unflattened(columns, g_.columns.free, column + lane);
-      Index index = batch;
-      const Index &first = g_.swapped ? columns : rows, &second = g_.swapped ? rows : columns;
-      index.insert(index.end(), first.begin(), first.end());
-      index.insert(index.end(), second.begin(), second.end());
-      Register element = lanes == 1 ? sum : b.extract(sum, lane);
-      finish_lanes(b, binding_, std::move(index), -1, 1, 1, element);
-    }
-  }
-
-  static void append_unflattened(Index& index, const std::vector<plan::Axis>& axes, IntExpr flat) {
-    size_t first = index.size();
-    index.resize(first + axes.size());
-    for (size_t i = axes.size(); i-- > 0;) {
-      IntExpr extent = at_least_one(axes[i].extent);
-      index[first + i] = i == 0 ? flat : floor_mod(flat, extent);
-      flat = floor_div(flat, extent);
-    }
+  IntExpr partial_place(const TilePosition& at, int row, int vector) const {
+    int64_t vectors = (g_.shape.n + lanes_ - 1) / lanes_;
+    return (at.row + row) * (vectors * lanes_) + (at.column_vector + vector) * lanes_;
   }
 
   const plan::DotGeometry& g_;
-  const plan::ContractionPlan& plan_;
   const ContractionBinding& binding_;
   ReductionPart part_;
-  Steps k_range_;
-  PackedOperand packed_;
   int lanes_;
-  plan::ContractionShape shape_; // shape of the part
-  kernel::MachineType sum_;
+  kernel::MachineType sum_; // a vector of sums
 };
 
+// Whether sums are taken apart by way of memory, because the lanes of a vector are not neighbours in the
+// result. Vectors of an epilogue are taken apart behind it.
+bool stores_by_column(const plan::DotGeometry& g, const plan::ContractionPlan& plan,
+                      const ContractionBinding& binding, ReductionPart part) {
+  return plan.rolled_epilogue && part.is_last() && g.lanes_lie_apart() &&
+         plan.accumulators == plan::AccumulatorSpace::Registers && !binding.epilogue;
+}
+
 } // namespace
+
+plan::ContractionShape part_shape(const plan::DotGeometry& g, ReductionPart part) {
+  plan::ContractionShape shape = g.shape;
+  if (part.count == 1) return shape;
+  shape.k[0].extent = steps_of(g, part).count;
+  shape.set_mac(shape.mac);
+  return shape;
+}
 
 PackedOperand packed_columns(const plan::DotGeometry& g, const plan::ContractionPlan& plan,
                              ReductionPart part) {
@@ -334,9 +306,46 @@ int64_t partial_elements(const plan::DotGeometry& g, const plan::TileShape& tile
   return g.shape.m * plan::column_groups(g.shape.n, tile).total_vectors * tile.lanes;
 }
 
-ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+void add_spill_buffers(Builder& builder, ContractionBinding& binding, const plan::DotGeometry& g,
+                       const plan::ContractionPlan& plan, ReductionPart part) {
+  kernel::Scalar element = accumulator_of(g, plan);
+  // Sums between parts pass no epilogue: registers are stored directly, tile registers by way of memory.
+  bool in_memory = part.is_last() || plan.accumulators == plan::AccumulatorSpace::TileRegisters;
+  if (plan.rolled_epilogue && in_memory)
+    binding.spill_buffer =
+        add_spill_buffer(builder, g.shape, plan.tiling, element, stores_by_column(g, plan, binding, part));
+  if (!g.column.extent.is_constant())
+    binding.edge_spill_buffer = add_spill_buffer(builder, g.shape, plan.tiling, element, /*by_column=*/true);
+}
+
+ContractionSpec dot_spec(const plan::DotGeometry& g, const plan::ContractionPlan& plan,
                          const ContractionBinding& binding, ReductionPart part) {
-  return DotCode(geometry, plan, binding, part).spec();
+  auto operands = std::make_shared<const DotOperands>(g, plan, binding, part);
+  ContractionSpec spec;
+  spec.shape = part_shape(g, part);
+  spec.element.scalar = accumulator_of(g, plan);
+  spec.actual_m = g.row.extent;
+  spec.actual_outer = g.outer_extents();
+  spec.operands = operands;
+  spec.result = std::make_shared<const DotResult>(g, plan, binding, part);
+  spec.word_k = static_cast<int>(g.word_k);
+  if (g.in_blocks)
+    spec.block_scales = binding.row_scales >= 0 ? BlockScales::OfRowsAndColumns : BlockScales::OfColumns;
+  if (plan.tiling.streams_vectors) {
+    spec.prefetch = operands;
+    spec.group_lines = operands->group_lines();
+    spec.prefetches_own_group = operands->passes_once();
+  }
+  spec.finishes_rows = static_cast<bool>(binding.finish_rows);
+  spec.spill_buffer = binding.spill_buffer;
+  if (stores_by_column(g, plan, binding, part)) spec.columns_end = {g.column.extent, /*rows_together=*/true};
+  if (g.column.extent.is_constant()) return spec;
+  auto edge = std::make_shared<ContractionSpec>(spec);
+  edge->operands = std::make_shared<const DotOperands>(g, plan, binding, part, /*columns_end=*/true);
+  edge->columns_end = {g.column.extent};
+  edge->spill_buffer = binding.edge_spill_buffer;
+  spec.edge_columns = std::move(edge);
+  return spec;
 }
 
 } // namespace firn::lower

@@ -2,6 +2,7 @@
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/rows/plan.h"
 
@@ -99,26 +100,26 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   if (part.count > 1)
     binding.partial = maker.parameter(accumulators.place, memory_scalar(plan.mac.accumulator),
                                       accumulators.elements, !part.is_last(), "sums");
-  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
   const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
-  if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
-    context.set_view(result_of(instruction), result_of(*norm));
+  if (norm && instruction.num_uses(0) == 1 && !context.places().is_placed(result_of(instruction)))
+    context.places().set_view(result_of(instruction), result_of(*norm));
   if (part.is_last()) bind_result(maker, instruction, root, binding);
   maker.kernel().algorithm =
       "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.mac);
   if (plan.tiling.tile.column_streams > 1)
     maker.kernel().algorithm += " in " + std::to_string(plan.tiling.tile.column_streams) + " streams";
   if (plan.widened) maker.kernel().algorithm += " widened";
-  std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   if (norm) {
-    finish_rows = bind_rows(maker, *norm, *context.plans().find<plan::RowsPlan>(*norm));
+    binding.finish_rows = bind_rows(maker, *norm, *context.plans().find<plan::RowsPlan>(*norm));
     maker.kernel().algorithm += " " + norm->attributes().word("name");
   }
   maker.set_flops(g.flops / part.count);
   plan::DotGeometry tiled = plan.widened ? g.widened() : g;
+  std::optional<WidenedColumns> widened;
+  if (plan.widened) widened.emplace(maker, part_shape(tiled, part), plan.tiling);
+  add_spill_buffers(maker.builder(), binding, tiled, plan, part);
   ContractionSpec spec = dot_spec(tiled, plan, binding, part);
-  if (plan.widened) widen_columns(maker, spec, dot_spec(g, plan, binding, part), plan.tiling);
-  spec.finish_rows = finish_rows;
+  if (widened) spec = widened->over(spec, dot_spec(g, plan, binding, part));
   emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
 }

@@ -4,6 +4,7 @@
 #include "compiler/graph/position_sum.h"
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
 
@@ -22,16 +23,18 @@ FusedSpatialSum::FusedSpatialSum(const Type& summed, bool keeps_result, int lane
     : lanes_(lanes), maps_(summed.dim(0)), channels_(summed.dim(1)),
       vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {}
 
-void FusedSpatialSum::take(KernelMaker& maker, int64_t tiles) {
+TileTotals FusedSpatialSum::bind(KernelMaker& maker, int64_t tiles) {
+  FIRN_CHECK(tiles_ == 0, "two kernels leave the same sums");
   tiles_ = tiles;
   partial_ = {maker.context().add_scratch_buffer(elements() * 4, "sums"), 0};
-  buffer_ = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/true, "sums");
+  int buffer = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/true, "sums");
   maker.kernel().bytes += elements() * 4;
+  return {buffer, vectors_, tiles_, lanes_, !keeps_result_};
 }
 
-void FusedSpatialSum::store(Builder& b, const IntExpr& feature_map, const IntExpr& vector,
-                            const IntExpr& tile, kernel::Register total) const {
-  b.store(total, buffer_, ((feature_map * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
+void TileTotals::store(Builder& b, const IntExpr& feature_map, const IntExpr& vector, const IntExpr& tile,
+                       kernel::Register total) const {
+  b.store(total, buffer, ((feature_map * vectors + vector) * tiles + tile) * lanes, 4 * lanes);
 }
 
 // The sum of all tiles of a vector of channels, whose first partial sum is element `first` of `buffer`.

@@ -3,24 +3,33 @@
 // kernel adds the sums of all tiles.
 #pragma once
 
+#include "compiler/kernel/builder.h"
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {
 
+// The sums of tiles as a kernel stores them: [feature map, vector of channels, tile, lane] of f32.
+struct TileTotals {
+  int buffer = -1; // number of the kernel's parameter
+  int64_t vectors = 1, tiles = 1;
+  int lanes = 1;
+  bool replace_result = false; // nothing else reads the result, so it need not be stored
+
+  // Stores the sum of tile `tile` of vector `vector` of the channels.
+  void store(kernel::Builder& builder, const IntExpr& feature_map, const IntExpr& vector, const IntExpr& tile,
+             kernel::Register total) const;
+};
+
+// The sums that one instruction's kernel has to leave, and those that it left.
 class FusedSpatialSum {
 public:
   // `summed`: images, channels, positions. `keeps_result`: other instructions read the value too.
   FusedSpatialSum(const Type& summed, bool keeps_result, int lanes);
 
-  // Announces that the kernel will store the sum of every tile. Call it before any scratch is made.
-  void take(KernelMaker& maker, int64_t tiles);
-  // Whether the value need not be stored.
-  bool replaces_result() const { return !keeps_result_; }
-  // Stores the sum of tile `tile` of vector `vector` of the channels.
-  void store(kernel::Builder& builder, const IntExpr& feature_map, const IntExpr& vector, const IntExpr& tile,
-             kernel::Register total) const;
+  // Makes the kernel store the sums of so many tiles. Call it once, before any scratch is made.
+  TileTotals bind(KernelMaker& maker, int64_t tiles);
   // Emits the kernel that makes the result of `reduction`, a reduce of `summed` or a fusion around it, from
-  // the sums.
+  // the sums that a kernel has stored.
   void emit_totals(LoweringContext& context, const Instruction& reduction, Value summed) const;
 
 private:
@@ -31,8 +40,7 @@ private:
   int64_t maps_, channels_, vectors_; // vectors of channels
   bool keeps_result_;
   int64_t tiles_ = 0;
-  BufferSlice partial_; // [image, vector, tile, lane]
-  int buffer_ = -1;     // number of `partial_` in the current kernel
+  BufferSlice partial_; // sums of tiles
 };
 
 } // namespace firn::lower

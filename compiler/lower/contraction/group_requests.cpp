@@ -19,7 +19,7 @@ GroupRequests::GroupRequests(kernel::Builder& builder, const ContractionSpec& sp
     : b_(builder), spec_(spec), tiling_(tiling), unroll_(unroll) {
   int64_t k_extent = 1;
   for (const plan::ReductionLoop& loop : spec_.shape.k) k_extent *= loop.extent;
-  if (!spec_.prefetch || k_extent < unroll) return;
+  if (spec_.group_lines == 0 || k_extent < unroll) return;
   IntExpr positions = at_least_one(rows_around() * rows_per_pass()), lines = spec_.group_lines;
   per_row_ = min(floor_div(lines, positions), 1) * ceil_div(lines, positions);
   per_iteration_ = ceil_div(per_row_ * rows, k_extent / unroll);
@@ -51,13 +51,14 @@ void GroupRequests::emit(const TilePosition& position, const std::vector<IntExpr
   IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
   IntExpr line = (row * rows_per_pass() + in_pass) * per_row_ + iteration * per_iteration_;
   if (!per_iteration_.is_constant())
-    return b_.loop(0, per_iteration_, 1, [&](const IntExpr& i) { spec_.prefetch(b_, position, line + i); });
+    return b_.loop(0, per_iteration_, 1,
+                   [&](const IntExpr& i) { spec_.prefetch->request_group(b_, position, line + i); });
   int64_t requests = per_iteration_.value();
   for (int64_t i = 0; i < requests; ++i)
-    spec_.prefetch(b_, position,
-                   spec_.prefetches_own_group
-                       ? line + i
-                       : kernel::line_in_streams(line + i, requests, spec_.group_lines));
+    spec_.prefetch->request_group(b_, position,
+                                  spec_.prefetches_own_group
+                                      ? line + i
+                                      : kernel::line_in_streams(line + i, requests, spec_.group_lines));
 }
 
 } // namespace firn::lower

@@ -3,6 +3,7 @@
 #include "compiler/lower/contraction/matrix_tile.h"
 
 #include "compiler/lower/contraction/group_requests.h"
+#include "compiler/lower/contraction/register_tile.h"
 #include "compiler/lower/contraction/tile_stores.h"
 
 namespace firn::lower {
@@ -24,7 +25,7 @@ MatrixTile::MatrixTile(Builder& builder, const ContractionSpec& spec, const plan
     : b_(builder), spec_(spec), tiling_(tiling), block_(plan::tile_block(spec.shape, tiling.tile)),
       product_(product_op(spec.shape.mac)), position_(std::move(position)), rows_(rows),
       high_(block_.tiles_for(rows)), before_(std::max(0, -block_.first_row(0, rows))),
-      first_accumulator_(std::move(place) * largest_tile(spec, tiling)) {
+      first_accumulator_(std::move(place) * largest_tile(spec.shape, tiling)) {
   position_.vectors = vectors;
   set_tiles();
 }
@@ -75,11 +76,10 @@ IntExpr MatrixTile::accumulators_place(int i, int j) const {
 }
 
 void MatrixTile::transfer_accumulators(bool loads) {
-  TileStores stores(b_, spec_, tiling_);
   int64_t stride = int64_t{position_.vectors} * tiling_.tile.lanes;
   for (int i = 0; i < high_; ++i)
     for (int j = 0; j < position_.vectors; ++j) {
-      int accumulators = block_.accumulators(i, j), memory = stores.accumulators_in_memory();
+      int accumulators = block_.accumulators(i, j), memory = spec_.spill_buffer;
       loads ? b_.tile_load(accumulators, memory, accumulators_place(i, j), stride)
             : b_.tile_store(accumulators, memory, accumulators_place(i, j), stride);
     }
@@ -87,17 +87,19 @@ void MatrixTile::transfer_accumulators(bool loads) {
 
 void MatrixTile::emit_reduction(const IntExpr& k_block, size_t level, std::vector<IntExpr>& k) {
   const plan::ReductionLoop& loop = spec_.shape.k[level];
-  FIRN_CHECK(loop.kind != plan::ReductionLoop::Kind::Split || !spec_.row_valid, "rows that padding cuts");
+  FIRN_CHECK(loop.kind != plan::ReductionLoop::Kind::Split ||
+                 tile_is_inside(spec_, 0, static_cast<int>(spec_.shape.m)),
+             "rows that padding cuts");
   bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped, is_last = level + 1 == k.size();
-  IntExpr lower = clipped ? spec_.clips[level].lower(position_) : IntExpr(0),
-          upper = clipped ? spec_.clips[level].upper(position_) : IntExpr(loop.extent);
+  ClippedRange range =
+      clipped ? spec_.operands->clipped_range(position_, level) : ClippedRange{0, loop.extent};
   if (tiling_.k_blocks > 1 && level == plan::k_block_level(spec_.shape)) {
     int64_t k_extent = plan::k_block_extent(spec_.shape, tiling_.k_blocks);
-    lower = k_block * k_extent;
-    upper = min(lower + k_extent, loop.extent);
+    range.first = k_block * k_extent;
+    range.end = min(range.first + k_extent, loop.extent);
   }
-  if (is_last && !clipped) return emit_steps(lower, upper, k);
-  b_.loop(lower, upper, 1, [&](const IntExpr& iv) {
+  if (is_last && !clipped) return emit_steps(range.first, range.end, k);
+  b_.loop(range.first, range.end, 1, [&](const IntExpr& iv) {
     k[level] = iv;
     is_last ? emit_products_at(k) : emit_reduction(k_block, level + 1, k);
   });
@@ -134,11 +136,11 @@ void MatrixTile::emit_steps(const IntExpr& first, const IntExpr& end, std::vecto
 // do not need them.
 void MatrixTile::emit_products_at(const std::vector<IntExpr>& k) {
   for (int i = 0; i < high_; ++i) {
-    MatrixSlice rows = spec_.scalar_rows(position_, block_.first_row(i, rows_), k);
+    MatrixSlice rows = spec_.operands->scalar_rows(position_, block_.first_row(i, rows_), k);
     b_.tile_load(block_.lhs(i), rows.buffer, rows.first, rows.stride);
     for (int j = 0; j < position_.vectors; ++j) {
       if (i == 0) {
-        MatrixSlice columns = spec_.vector_rows(position_, j, k);
+        MatrixSlice columns = spec_.operands->vector_rows(position_, j, k);
         b_.tile_load(block_.rhs(j), columns.buffer, columns.first, columns.stride);
       }
       b_.tile_dot(product_, block_.accumulators(i, j), block_.lhs(i), block_.rhs(j));

@@ -1,5 +1,6 @@
 // Factors as they lie in memory, and the ops of their products.
 #include "compiler/lower/contraction/operand_loads.h"
+#include "compiler/lower/machine_types.h"
 
 namespace firn::lower {
 namespace {

@@ -28,9 +28,9 @@ public:
     int accumulator_splits = std::max(1, tiling_.tile.accumulator_splits);
     Register zero = b_.constant(type, 0.0);
     std::vector<Register> acc(static_cast<size_t>(accumulators * accumulator_splits), zero);
-    if (spec_.initial && k_interleave_ == 1)
-      for (int i = 0; i < accumulators; ++i)
-        acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
+    for (int i = 0; i < accumulators && k_interleave_ == 1; ++i)
+      if (Register start = spec_.result->initial(b_, position, i / vectors, i % vectors))
+        acc[static_cast<size_t>(i)] = start;
     std::vector<IntExpr> k(spec_.shape.k.size());
     acc = emit_reduction(position, rows, registers, 0, k, acc);
     for (int phase = accumulator_splits; phase > 1; phase /= 2) // pairwise, so that the order is fixed
@@ -51,8 +51,10 @@ public:
     std::vector<Register> acc;
     for (TilePosition& position : positions) {
       position.vectors = vectors;
-      for (int i = 0; i < accumulators; ++i)
-        acc.push_back(spec_.initial ? spec_.initial(b_, position, i / vectors, i % vectors) : zero);
+      for (int i = 0; i < accumulators; ++i) {
+        Register start = spec_.result->initial(b_, position, i / vectors, i % vectors);
+        acc.push_back(start ? start : zero);
+      }
     }
     side_by_side_ = std::move(positions);
     std::vector<IntExpr> k(spec_.shape.k.size());
@@ -74,9 +76,8 @@ private:
         auto first = acc.begin() + row * registers + vector * k_interleave_;
         int count = std::min(k_interleave_, registers - vector * k_interleave_);
         Register sum = add_steps(b_, {first, first + count}, k_interleave_);
-        bool starts = static_cast<bool>(spec_.initial);
-        accumulators.push_back(
-            starts ? b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, row, vector)) : sum);
+        Register start = spec_.result->initial(b_, position, row, vector);
+        accumulators.push_back(start ? b_.binary(sum_op(spec_), sum, start) : sum);
       }
     return accumulators;
   }
@@ -84,7 +85,8 @@ private:
   std::vector<Register> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
                                        std::vector<IntExpr>& k, std::vector<Register> acc) {
     if (level == spec_.shape.k.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
-    if (level > 0 && level + 1 == spec_.shape.k.size() && spec_.scales && !is_scaled_)
+    if (level > 0 && level + 1 == spec_.shape.k.size() && spec_.block_scales != BlockScales::None &&
+        !is_scaled_)
       return emit_scaled(position, rows, vectors, level, k, std::move(acc));
     const plan::ReductionLoop& loop = spec_.shape.k[level];
     if (loop.kind == plan::ReductionLoop::Kind::Split)
@@ -94,16 +96,14 @@ private:
         (loop.block > 0 || tiling_.unroll > 1))
       return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
     bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped;
-    IntExpr lower = clipped ? spec_.clips[level].lower(position) : IntExpr(0);
     int64_t whole = innermost ? whole_k_groups() : loop.extent;
-    IntExpr upper = clipped ? spec_.clips[level].upper(position) : IntExpr(whole);
+    ClippedRange range = clipped ? spec_.operands->clipped_range(position, level) : ClippedRange{0, whole};
     int accumulator_splits = innermost && !clipped ? std::max(1, tiling_.tile.accumulator_splits) : 1,
         k_interleave = innermost ? k_interleave_ : 1;
-    if (clipped && spec_.clips[level].summed > 0)
-      return emit_summed(position, rows, vectors, level, k, {lower, upper}, std::move(acc));
+    if (range.summed > 0) return emit_summed(position, rows, vectors, level, k, range, std::move(acc));
     int64_t round = int64_t{accumulator_splits} * k_interleave, main = whole / round * round;
     if (accumulator_splits == 1) {
-      acc = b_.loop_carried(lower, upper, k_interleave, std::move(acc),
+      acc = b_.loop_carried(range.first, range.end, k_interleave, std::move(acc),
                             [&](const IntExpr& iv, const std::vector<Register>& in) {
                               k[level] = iv;
                               return emit_reduction(position, rows, vectors, level + 1, k, in);
@@ -128,15 +128,14 @@ private:
 
   // Sums over some values of a clipped loop around others, which are then added to the sums of the whole.
   std::vector<Register> emit_summed(const TilePosition& position, int rows, int vectors, size_t level,
-                                    std::vector<IntExpr>& k, std::pair<IntExpr, IntExpr> values,
+                                    std::vector<IntExpr>& k, const ClippedRange& range,
                                     std::vector<Register> acc) {
-    const auto& [lower, upper] = values;
-    int64_t size = spec_.clips[level].summed;
+    int64_t size = range.summed;
     Register zero = b_.constant(b_.type(acc[0]), 0.0);
-    return b_.loop_carried(floor_div(lower, size), ceil_div(upper, size), 1, std::move(acc),
+    return b_.loop_carried(floor_div(range.first, size), ceil_div(range.end, size), 1, std::move(acc),
                            [&](const IntExpr& number, const std::vector<Register>& all) {
                              std::vector<Register> accumulators = b_.loop_carried(
-                                 max(lower, number * size), min(upper, number * size + size), 1,
+                                 max(range.first, number * size), min(range.end, number * size + size), 1,
                                  std::vector<Register>(all.size(), zero),
                                  [&](const IntExpr& iv, const std::vector<Register>& in) {
                                    k[level] = iv;
@@ -153,14 +152,16 @@ private:
                                     std::vector<IntExpr>& k, std::vector<Register> acc) {
     is_scaled_ = true;
     std::vector<Register> accumulators(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
-    if (spec_.row_scales) accumulators = starts_of_bytes(position, rows, vectors, k, acc.size());
+    bool scales_rows = spec_.block_scales == BlockScales::OfRowsAndColumns;
+    if (scales_rows) accumulators = starts_of_bytes(position, rows, vectors, k, acc.size());
     accumulators = emit_reduction(position, rows, vectors, level, k, std::move(accumulators));
     is_scaled_ = false;
-    if (spec_.row_scales) scale_rows(position, rows, vectors, k, accumulators);
+    if (scales_rows) scale_rows(position, rows, vectors, k, accumulators);
     std::vector<Register> scales; // the scales of every tile, repeated for all its sums
     for (const TilePosition& tile : side_by_side_.empty() ? std::vector{position} : side_by_side_) {
       std::vector<Register> own;
-      for (int vector = 0; vector < vectors; ++vector) own.push_back(spec_.scales(b_, tile, vector, k));
+      for (int vector = 0; vector < vectors; ++vector)
+        own.push_back(spec_.operands->scales(b_, tile, vector, k));
       size_t accumulators_of_tile = acc.size() / std::max<size_t>(1, side_by_side_.size());
       for (size_t i = 0; i < accumulators_of_tile; ++i) scales.push_back(own[i % own.size()]);
     }
@@ -174,7 +175,9 @@ private:
     std::vector<Register> starts;
     for (size_t tile = 0; tile < std::max<size_t>(1, side_by_side_.size()); ++tile)
       for (int row = 0; row < rows; ++row) {
-        Register start = b_.splat(spec_.row_starts(b_, position, row, k), groups_.lanes);
+        RowBlock block = spec_.operands->row_block(position, row, k);
+        Register start =
+            b_.splat(b_.load({kernel::Scalar::I32, 1}, block.starts, block.place), groups_.lanes);
         starts.insert(starts.end(), static_cast<size_t>(vectors), start);
       }
     starts.resize(accumulators, b_.constant_int({kernel::Scalar::I32, groups_.lanes}, 0));
@@ -185,8 +188,10 @@ private:
   void scale_rows(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
                   std::vector<Register>& accumulators) {
     std::vector<Register> scales;
-    for (int row = 0; row < rows; ++row)
-      scales.push_back(b_.splat(spec_.row_scales(b_, position, row, k), groups_.lanes));
+    for (int row = 0; row < rows; ++row) {
+      RowBlock block = spec_.operands->row_block(position, row, k);
+      scales.push_back(b_.splat(b_.load({kernel::Scalar::F32, 1}, block.scales, block.place), groups_.lanes));
+    }
     for (size_t i = 0; i < accumulators.size(); ++i) {
       size_t row = i / static_cast<size_t>(vectors) % static_cast<size_t>(rows);
       accumulators[i] =
@@ -233,8 +238,8 @@ private:
     std::vector<bool> taken(static_cast<size_t>(rows), true);
     std::vector<IntExpr> k(spec_.shape.k.size());
     k[level] = value;
-    for (int row = 0; row < rows && spec_.row_valid && position.row.is_constant(); ++row)
-      taken[static_cast<size_t>(row)] = spec_.row_valid(position.row.value() + row, k);
+    for (int row = 0; row < rows && position.row.is_constant(); ++row)
+      taken[static_cast<size_t>(row)] = spec_.operands->row_contributes(position.row.value() + row, k);
     return taken;
   }
 
@@ -248,7 +253,7 @@ private:
             blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     GroupRequests requests(b_, spec_, tiling_, rows, unroll);
-    if (tiling_.rolls_k && !requests.any() && !spec_.prefetch_scalar) unroll = 1;
+    if (tiling_.rolls_k && !requests.any() && spec_.scalar_rows_per_line == 0) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Register> in) {
       int64_t main = extent / unroll * unroll;
       in = b_.loop_carried(
@@ -256,7 +261,7 @@ private:
             requests.emit(position, k, first + iv * unroll);
             std::vector<Register> out =
                 emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
-            if (spec_.prefetch_scalar && extent == loop.block)
+            if (spec_.scalar_rows_per_line > 0 && extent == loop.block)
               request_scalars(position, rows, k, first + block, iv, block / unroll);
             return out;
           });
@@ -304,7 +309,7 @@ private:
     int64_t share = (lines + iterations - 1) / iterations;
     k.back() = next_block * k_interleave_;
     for (int64_t i = 0; i < share; ++i)
-      spec_.prefetch_scalar(b_, position, (iteration * share + i) * spec_.scalar_rows_per_line, k);
+      spec_.prefetch->request_scalar(b_, position, (iteration * share + i) * spec_.scalar_rows_per_line, k);
   }
 
   std::vector<Register> emit_steps(const TilePosition& position, int rows, int vectors,
@@ -331,7 +336,8 @@ private:
                                      const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
     std::vector<Register> loaded;
     const plan::MacInstruction& product = spec_.shape.mac;
-    for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
+    for (int vector = 0; vector < vectors; ++vector)
+      loaded.push_back(spec_.operands->vector(b_, position, vector, k));
     bool are_words = spec_.word_k > 1;
     Register table = tiling_.looks_up_words ? table_of_steps(b_, spec_.word_k) : Register{};
     for_each_operand(k, [&](int part, const std::vector<IntExpr>& at) {
@@ -362,7 +368,7 @@ private:
   // Spreads a row's factor over all lanes.
   Register scalar_at(const TilePosition& position, int row, const std::vector<IntExpr>& k) {
     return unpacked_operands(b_, spec_.shape.mac,
-                             repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));
+                             repeat_steps(b_, spec_.operands->scalar(b_, position, row, k), groups_.lanes));
   }
 
   std::vector<Register> multiply(const TilePosition& position, int rows, int vectors,
@@ -391,7 +397,7 @@ private:
 };
 
 bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k, size_t level) {
-  if (level == spec.shape.k.size()) return spec.row_valid(row, k);
+  if (level == spec.shape.k.size()) return spec.operands->row_contributes(row, k);
   if (spec.shape.k[level].kind != plan::ReductionLoop::Kind::Split) return all_valid(spec, row, k, level + 1);
   for (int64_t i = 0; i < spec.shape.k[level].extent; ++i) {
     k[level] = i;
@@ -413,7 +419,6 @@ void emit_register_tiles(Builder& builder, const ContractionSpec& spec, const pl
 }
 
 bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows) {
-  if (!spec.row_valid) return true;
   std::vector<IntExpr> k(spec.shape.k.size());
   for (int64_t row : {first, first + rows - 1})
     if (!all_valid(spec, row, k, 0)) return false;

@@ -19,28 +19,26 @@ void TileStores::store(const TilePosition& position, int rows, int vectors,
     put_in_memory(rows * vectors, accumulators);
     return store_columns(position, rows, vectors);
   }
-  if (!spec_.accumulators_in_memory || rows * vectors <= kMaxUnrolledStores)
+  if (spec_.spill_buffer < 0 || rows * vectors <= kMaxUnrolledStores)
     return store_totals(position, store_rows(position, rows, vectors, accumulators));
   put_in_memory(rows * vectors, accumulators);
   store_totals(position, store_in_loop(position, 0, rows, vectors, 0, /*adds_initial=*/false));
 }
 
 void TileStores::put_in_memory(int count, const std::vector<Register>& accumulators) {
-  int memory = accumulators_in_memory();
   for (int i = 0; i < count; ++i)
-    b_.store(accumulators[static_cast<size_t>(i)], memory, i * groups_.lanes,
+    b_.store(accumulators[static_cast<size_t>(i)], spec_.spill_buffer, i * groups_.lanes,
              groups_.lanes * kernel::scalar_bytes(spec_.element.scalar));
 }
 
 void TileStores::store_columns(TilePosition position, int rows, int vectors) {
-  int memory = accumulators_in_memory();
   int64_t width = int64_t{vectors} * groups_.lanes;
   IntExpr first_row = position.row, first = position.column_vector * groups_.lanes;
   IntExpr columns = min(spec_.columns_end->columns - first, width);
   auto store_one = [&](const IntExpr& row, const IntExpr& column) {
     position.row = first_row + row;
-    Register sum = b_.load(spec_.element, memory, row * width + column);
-    spec_.columns_end->store(b_, position, first + column, sum);
+    Register sum = b_.load(spec_.element, spec_.spill_buffer, row * width + column);
+    spec_.result->store_column(b_, position, first + column, sum);
   };
   if (spec_.columns_end->rows_together)
     return b_.loop(0, columns, 1, [&](const IntExpr& column) {
@@ -54,22 +52,15 @@ void TileStores::store_columns(TilePosition position, int rows, int vectors) {
 void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                                    int first_row) {
   IntExpr first_accumulator = place + first_row * vectors * groups_.lanes;
-  store_totals(position, store_in_loop(position, 0, rows, vectors, first_accumulator,
-                                       static_cast<bool>(spec_.initial)));
+  store_totals(position, store_in_loop(position, 0, rows, vectors, first_accumulator, /*adds_initial=*/true));
 }
 
 void TileStores::store_rows_from_memory(const TilePosition& position, const IntExpr& first,
                                         const IntExpr& end, int vectors, const IntExpr& place,
                                         int first_row) {
-  FIRN_CHECK(!spec_.store_total, "totals are those of all rows");
+  FIRN_CHECK(!spec_.has_totals, "totals are those of all rows");
   IntExpr first_accumulator = place + first_row * vectors * groups_.lanes;
-  store_in_loop(position, first, end, vectors, first_accumulator, static_cast<bool>(spec_.initial));
-}
-
-int TileStores::accumulators_in_memory() {
-  SpillBuffer& array = *spec_.accumulators_in_memory;
-  if (array.buffer < 0) array.buffer = b_.add_scratch("sums", spec_.element.scalar, array.elements);
-  return array.buffer;
+  store_in_loop(position, first, end, vectors, first_accumulator, /*adds_initial=*/true);
 }
 
 // Adds a stored value to the total of its vector.
@@ -79,11 +70,11 @@ void TileStores::add_total(Totals& totals, int vector, Register stored) const {
   total = total ? b_.binary(sum_op(spec_), total, stored) : stored;
 }
 TileStores::Totals TileStores::make_totals(int vectors, Register start) const {
-  return Totals(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
+  return Totals(spec_.has_totals ? static_cast<size_t>(vectors) : 0, start);
 }
 void TileStores::store_totals(const TilePosition& position, const Totals& totals) {
   for (size_t vector = 0; vector < totals.size(); ++vector)
-    spec_.store_total(b_, position, static_cast<int>(vector), totals[vector]);
+    spec_.result->store_total(b_, position, static_cast<int>(vector), totals[vector]);
 }
 
 TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows, int vectors,
@@ -100,20 +91,20 @@ TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows
 TileStores::Totals TileStores::store_in_loop(TilePosition position, const IntExpr& first_row,
                                              const IntExpr& end_row, int vectors,
                                              const IntExpr& first_accumulator, bool adds_initial) {
-  int memory = accumulators_in_memory();
   kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
   int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
   IntExpr first = position.row, count = end_row - first_row;
   int64_t unroll = count.is_constant() ? std::clamp<int64_t>(count.value(), 1, unroll_) : unroll_;
   return b_.loop_carried(
-      first_row, end_row, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Register{}),
+      first_row, end_row, 1, make_totals(vectors, spec_.has_totals ? b_.constant(type, 0.0) : Register{}),
       [&](const IntExpr& row, const Totals& carried) {
         Totals totals = carried;
         position.row = first + row;
         for (int vector = 0; vector < vectors; ++vector) {
           IntExpr place = first_accumulator + (row * vectors + vector) * groups_.lanes;
-          Register sum = b_.load(type, memory, place, alignment);
-          if (adds_initial) sum = b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, 0, vector));
+          Register sum = b_.load(type, spec_.spill_buffer, place, alignment);
+          if (Register start = adds_initial ? spec_.result->initial(b_, position, 0, vector) : Register{})
+            sum = b_.binary(sum_op(spec_), sum, start);
           add_total(totals, vector, store(position, 0, vector, sum));
         }
         return totals;
@@ -135,24 +126,34 @@ int TileStores::valid_lanes(const TilePosition& position, int vector) const {
 
 Register TileStores::store(const TilePosition& position, int row, int vector, Register sum) {
   int lanes = valid_lanes(position, vector);
-  if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
+  if (lanes > 0) return spec_.result->store(b_, position, row, vector, sum, lanes);
   // A full-width group whose position varies may hold the partial vector in its last round only.
   kernel::MachineType index_type{kernel::Scalar::Index, 1};
   Register is_last =
       b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
                  b_.constant_int(index_type, groups_.total_vectors - 1));
   auto stored = [&](int valid) {
-    Register value = spec_.store(b_, position, row, vector, sum, valid);
-    return spec_.store_total ? std::vector<Register>{value} : std::vector<Register>{};
+    Register value = spec_.result->store(b_, position, row, vector, sum, valid);
+    return spec_.has_totals ? std::vector<Register>{value} : std::vector<Register>{};
   };
   std::vector<Register> either = b_.if_then_else(
       is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
   return either.empty() ? Register{} : either[0];
 }
 
-int64_t largest_tile(const ContractionSpec& spec, const plan::Tiling& tiling) {
-  plan::ColumnGroups groups = plan::column_groups(spec.shape.n, tiling.tile);
+int64_t largest_tile(const plan::ContractionShape& shape, const plan::Tiling& tiling) {
+  plan::ColumnGroups groups = plan::column_groups(shape.n, tiling.tile);
   return int64_t{tiling.tile.rows} * std::max(groups.vectors, groups.rest_vectors) * groups.lanes;
+}
+
+int add_spill_buffer(kernel::Builder& builder, const plan::ContractionShape& shape,
+                     const plan::Tiling& tiling, kernel::Scalar element, bool by_column) {
+  plan::ColumnGroups groups = plan::column_groups(shape.n, tiling.tile);
+  int64_t vectors = std::max(groups.full_groups > 0 ? groups.vectors : 0, groups.rest_vectors);
+  bool is_needed = by_column || shape.mac.kind == MacKind::TileMatrix ||
+                   std::min<int64_t>(tiling.tile.rows, shape.m) * vectors > kMaxUnrolledStores;
+  if (!is_needed) return -1;
+  return builder.add_scratch("sums", element, tiling.accumulator_tiles * largest_tile(shape, tiling));
 }
 
 kernel::OpKind sum_op(const ContractionSpec& spec) {

@@ -15,15 +15,14 @@ public:
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors,
              const std::vector<kernel::Register>& accumulators);
-  // Stores the sums that lie in accumulators_in_memory(), `vectors` wide, from row `first_row` of the memory
-  // at `place` on, after adding spec.initial.
+  // Stores the sums that lie in the spill buffer, `vectors` wide, from row `first_row` of the memory
+  // at `place` on, after adding their
+  // start.
   void store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                          int first_row);
   // Stores only the rows [first, end) of these sums, if no totals are wanted.
   void store_rows_from_memory(const TilePosition& position, const IntExpr& first, const IntExpr& end,
                               int vectors, const IntExpr& place, int first_row);
-  // The array that has room for any tile's sums.
-  int accumulators_in_memory();
 
 private:
   using Totals = std::vector<kernel::Register>; // one per vector, if totals are wanted
@@ -47,7 +46,7 @@ private:
 };
 
 // Elements of the sums of the largest tile: the last panel's group may be wider than the others.
-int64_t largest_tile(const ContractionSpec& spec, const plan::Tiling& tiling);
+int64_t largest_tile(const plan::ContractionShape& shape, const plan::Tiling& tiling);
 
 // The operation that adds sums.
 kernel::OpKind sum_op(const ContractionSpec& spec);

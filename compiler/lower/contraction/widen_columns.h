@@ -12,10 +12,22 @@ namespace firn::lower {
 
 class KernelMaker;
 
-// Makes `tiled` the contraction of widened columns (of a dot DotGeometry::widened()), with code that widens a
-// group of the columns of `narrow` and loads factors from there. The kernel's last parameter becomes the
-// scratch.
-void widen_columns(KernelMaker& maker, ContractionSpec& tiled, ContractionSpec narrow,
-                   const plan::Tiling& tiling);
+// The scratch that holds one group of widened columns.
+class WidenedColumns {
+public:
+  // `shape`: the contraction of widened columns (of a dot DotGeometry::widened()). The kernel's last
+  // parameter becomes the scratch.
+  WidenedColumns(KernelMaker& maker, const plan::ContractionShape& shape, const plan::Tiling& tiling);
+
+  // The contraction `tiled` with factors from the scratch, and with code that widens a group of the columns
+  // of `narrow`, the same contraction of these, before the group's tiles.
+  ContractionSpec over(ContractionSpec tiled, const ContractionSpec& narrow) const;
+
+private:
+  bool looks_up_words_;
+  int lanes_;                // columns of a vector
+  kernel::MachineType type_; // a vector of the widened elements that a product takes
+  int scratch_;
+};
 
 } // namespace firn::lower

@@ -8,6 +8,10 @@ namespace firn::lower {
 
 // How the filters are packed.
 PackedOperand packed_filters(const plan::ConvolutionGeometry& geometry, const plan::TileShape& tile);
+// Adds the array through which sums pass to a long epilogue. Call it when all parameters of the kernel are
+// bound.
+void add_spill_buffer(kernel::Builder& builder, ContractionBinding& binding,
+                      const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan);
 // The code of a planned convolution over filters that are packed so, bound to its operands. Arguments outlive
 // it.
 ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const PackedOperand& filters,

@@ -4,6 +4,7 @@
 #include "compiler/lower/convolution/feature_map_copy.h"
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/winograd/plan.h"
 
@@ -19,13 +20,6 @@ std::string direct_name(const plan::ConvolutionGeometry& g, const plan::Contract
 }
 
 namespace {
-
-// Makes the kernel of a convolution leave the sums of its tiles if a fused sum needs them.
-void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpatialSum* accumulators,
-                      int64_t tiles) {
-  binding.fused_spatial_sum = accumulators;
-  if (accumulators) accumulators->take(maker, tiles);
-}
 
 // The copy of the image that tiles read in its place.
 BufferSlice copy_feature_map(LoweringContext& context, const Instruction& instruction, Value feature_map,
@@ -72,13 +66,16 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
       is_copied ? maker.parameter(rows, memory_scalar(g.input.dtype), g.input.num_elements(), false, "rows")
                 : maker.read(root.operands[0]);
   binding.vector = maker.parameter(filters, packed.element, packed.places(), false, "packed");
-  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
-  take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
+  if (FusedSpatialSum* sum = context.spatial_sum_of(instruction))
+    binding.totals = sum->bind(maker, g.tiles(tile.rows, tile.lanes));
   bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm = std::move(name);
   maker.set_flops(g.flops);
+  std::optional<WidenedColumns> widened;
+  if (plan.widened) widened.emplace(maker, g.shape, plan.tiling);
+  add_spill_buffer(maker.builder(), binding, g, plan);
   ContractionSpec spec = convolution_spec(g, packed, plan, binding);
-  if (plan.widened) widen_columns(maker, spec, spec, plan.tiling);
+  if (widened) spec = widened->over(spec, spec);
   emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
 }
@@ -144,8 +141,9 @@ void emit_winograd(LoweringContext& context, const Instruction& instruction, con
   KernelMaker maker(context, instruction, "convolution");
   if (!g.separate_transform) binding.scalar = maker.read(root.operands[0]);
   binding.vector = bind_filters(maker, context, *computed.filter.def, g);
-  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
-  take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles_high * g.tiles_wide);
+  binding.rolled_epilogue = plan.rolled_epilogue;
+  if (FusedSpatialSum* sum = context.spatial_sum_of(instruction))
+    binding.totals = sum->bind(maker, g.tiles_high * g.tiles_wide);
   bind_result(maker, instruction, root, binding);
   WinogradBuffers buffers;
   buffers.inputs = g.separate_transform ? maker.parameter(*transformed, factor_of(g),

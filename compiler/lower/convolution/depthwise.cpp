@@ -14,6 +14,7 @@
 #include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/line_group.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/windows/plan.h"
 
 #include <algorithm>
@@ -39,7 +40,8 @@ DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const
     : convolution_(root.op), product_(plan.mac),
       tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
              target.lanes(32), plan.tiling),
-      channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {}
+      channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers),
+      rolled_epilogue_(plan.rolled_epilogue) {}
 
 PackedOperand DepthwiseConvolution::packed_taps() const {
   const Type& filter = convolution_->operand(1).type();
@@ -75,6 +77,12 @@ std::string DepthwiseConvolution::algorithm() const {
     return text + " groups of " + std::to_string(channels_) + " " + std::to_string(tiles_.pixels());
   text += " depthwise " + std::to_string(tiles_.pixels());
   return has_row_groups() ? text + " " + plan::to_string(product_) : text;
+}
+
+void DepthwiseConvolution::add_spill_buffer(Builder& b, ContractionBinding& binding) const {
+  if (rolled_epilogue_ && tiles_.pixels() > 1)
+    binding.spill_buffer =
+        b.add_scratch("sums", sum_type().scalar, int64_t{tiles_.pixels()} * sum_type().lanes);
 }
 
 void DepthwiseConvolution::emit(Builder& b, const ContractionBinding& binding) {
@@ -136,12 +144,11 @@ void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& seg
                                       [&](std::vector<IntExpr>& k, const Registers& carried) {
                                         return add_line(b, segment, position, clipped, k, carried);
                                       });
-  kernel::Register total = binding_->accumulators_in_memory && segment.pixels > 1
+  kernel::Register total = binding_->spill_buffer >= 0 && segment.pixels > 1
                                ? store_in_loop(b, position, accumulators)
                                : store_pixels(b, position, accumulators);
   if (is_summed())
-    binding_->fused_spatial_sum->store(b, position.pixel[0], position.block, tiles_.tile_number(position),
-                                       total);
+    binding_->totals->store(b, position.pixel[0], position.block, tiles_.tile_number(position), total);
 }
 
 kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles::Position& position,
@@ -166,17 +173,15 @@ kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTile
 
 // Stores by way of memory, so that first the window and then the epilogue has all registers.
 kernel::Register DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
-                                                     const Registers& accumulators) {
+                                                     const Registers& accumulators) const {
   kernel::MachineType type = sum_type(), stored_type{Scalar::F32, tiles_.lanes()};
   int alignment = tiles_.lanes() * kernel::scalar_bytes(type.scalar);
-  if (spill_buffer_ < 0)
-    spill_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
   for (size_t p = 0; p < accumulators.size(); ++p)
-    b.store(accumulators[p], spill_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
+    b.store(accumulators[p], binding_->spill_buffer, static_cast<int64_t>(p) * type.lanes, alignment);
   Registers start(is_summed() ? 1 : 0, b.constant(stored_type, 0.0));
   Registers totals = b.loop_carried(
       0, static_cast<int64_t>(accumulators.size()), 1, start, [&](const IntExpr& pixel, Registers carried) {
-        kernel::Register sum = b.load(type, spill_buffer_, pixel * type.lanes, alignment);
+        kernel::Register sum = b.load(type, binding_->spill_buffer, pixel * type.lanes, alignment);
         kernel::Register stored = store_pixel(b, position, pixel, sum);
         for (kernel::Register& total : carried) total = b.binary(kernel::OpKind::FAdd, total, stored);
         return carried;
@@ -322,12 +327,12 @@ void emit_depthwise(LoweringContext& context, const Instruction& instruction,
   ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(root.operands[0]);
   binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
-  binding.fused_spatial_sum = context.spatial_sum_of(instruction);
-  if (binding.fused_spatial_sum) binding.fused_spatial_sum->take(maker, depthwise.tiles().count());
-  if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
+  if (FusedSpatialSum* sum = context.spatial_sum_of(instruction))
+    binding.totals = sum->bind(maker, depthwise.tiles().count());
   bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm = depthwise.algorithm();
   maker.set_flops(depthwise.flops());
+  depthwise.add_spill_buffer(maker.builder(), binding);
   depthwise.emit(maker.builder(), binding);
   maker.finish();
 }

@@ -21,6 +21,9 @@ public:
     return 2 * convolution_->type().at_bound().num_elements() * tiles_.window_size() * channels_;
   }
 
+  // Adds the array through which a tile's sums pass to a long epilogue. Call it when all parameters of the
+  // kernel are bound, before emission.
+  void add_spill_buffer(kernel::Builder& builder, ContractionBinding& binding) const;
   // Emits the kernel's parallel loop with all its code.
   void emit(kernel::Builder& builder, const ContractionBinding& binding);
   // Emits lines `first` + [0, count) of one block of channels of one image.
@@ -32,13 +35,13 @@ private:
   void start_block(kernel::Builder& b, const WindowTiles::Position& position);
   void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
                  const WindowTiles::Position& position, bool clipped);
-  bool is_summed() const { return binding_->fused_spatial_sum != nullptr; }
+  bool is_summed() const { return binding_->totals.has_value(); }
   kernel::Register store_pixel(kernel::Builder& b, const WindowTiles::Position& position,
                                const IntExpr& pixel, kernel::Register sum) const;
   kernel::Register store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
                                 const Registers& accumulators) const;
   kernel::Register store_in_loop(kernel::Builder& b, const WindowTiles::Position& position,
-                                 const Registers& accumulators);
+                                 const Registers& accumulators) const;
   kernel::MachineType sum_type() const;
   Registers add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                      const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k,
@@ -66,7 +69,7 @@ private:
   const ContractionBinding* binding_ = nullptr; // binding of the current code
   bool hoisted_;                                // taps are in registers
   Registers taps_;                              // taps of the current block
-  int spill_buffer_ = -1;                       // for a tile's sums on their way to a long epilogue
+  bool rolled_epilogue_;
 };
 
 } // namespace firn::lower

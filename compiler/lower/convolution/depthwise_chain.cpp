@@ -13,6 +13,7 @@
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/convolution/depthwise.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/contraction/plan.h"
 
 namespace firn::lower {
@@ -64,6 +65,7 @@ public:
     if (project_) bind_project(maker);
     if (expand_) bind_expanded(maker);
     describe(maker);
+    add_spill_buffers(maker.builder());
     emit_loops(maker.builder());
     maker.finish();
   }
@@ -77,7 +79,6 @@ private:
     PackedOperand packed = packed_filters(*geometry, plan.tiling.tile);
     ContractionBinding binding = make_binding(member, root);
     binding.shares_vectors = geometry->shares_vectors(plan.tiling.tile.lanes);
-    if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
     return {member, root, plan, std::move(*geometry), std::move(packed), std::move(binding), {}};
   }
 
@@ -85,7 +86,6 @@ private:
     plan::KernelRoot root = *plan::find_contraction(member);
     plan::DepthwisePlan plan = *context_.plans().find<plan::DepthwisePlan>(member);
     ContractionBinding binding = make_binding(member, root);
-    if (plan.rolled_epilogue) binding.accumulators_in_memory = std::make_shared<SpillBuffer>();
     return {member, root, plan, {member, root, plan, context_.target()}, std::move(binding), {}};
   }
 
@@ -115,12 +115,11 @@ private:
   }
 
   void take_spatial_sum(KernelMaker& maker) {
-    FusedSpatialSum* accumulators = context_.spatial_sum_of(fusion_);
-    if (!accumulators) return;
+    FusedSpatialSum* sum = context_.spatial_sum_of(fusion_);
+    if (!sum) return;
     const plan::TileShape* tile = project_ ? &project_->plan.tiling.tile : nullptr;
-    (project_ ? project_->binding : depthwise_.binding).fused_spatial_sum = accumulators;
-    accumulators->take(maker, tile ? project_->geometry.tiles(tile->rows, tile->lanes)
-                                   : depthwise_.code.tiles().count());
+    (project_ ? project_->binding : depthwise_.binding).totals = sum->bind(
+        maker, tile ? project_->geometry.tiles(tile->rows, tile->lanes) : depthwise_.code.tiles().count());
   }
 
   void bind_depthwise(KernelMaker& maker) {
@@ -161,6 +160,12 @@ private:
     int scratch = add_part(maker, expand_->instruction, channels, covered_lines(), "expanded", part);
     expand_->binding.result = depthwise_.binding.scalar = scratch;
     expand_->binding.result_part = depthwise_.binding.scalar_part = part;
+  }
+
+  void add_spill_buffers(Builder& b) {
+    if (expand_) add_spill_buffer(b, expand_->binding, expand_->geometry, expand_->plan);
+    depthwise_.code.add_spill_buffer(b, depthwise_.binding);
+    if (project_) add_spill_buffer(b, project_->binding, project_->geometry, project_->plan);
   }
 
   const WindowDim& line_window() const { return depthwise_.code.tiles().window()[0]; }

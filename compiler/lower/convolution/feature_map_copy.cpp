@@ -3,6 +3,7 @@
 #include "compiler/lower/convolution/feature_map_copy.h"
 
 #include "compiler/lower/element/element_access.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 #include <functional>

@@ -3,6 +3,7 @@
 #include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/convolution/winograd_transform.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {

@@ -2,6 +2,7 @@
 // writes the padding of the planes, one that copies the input into them, and the contraction.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/relayout.h"
 #include "compiler/plan/contraction/plan.h"
 
@@ -9,7 +10,44 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
+using kernel::Register;
 using kernel::Scalar;
+
+// Filters are rows of the tile, positions of a line its columns.
+class PlanarTiles final : public TileOperands, public TileResult {
+public:
+  PlanarTiles(const plan::PlanarGeometry& geometry, const ContractionBinding& binding)
+      : g_(geometry), binding_(binding) {}
+
+  Register scalar(Builder& b, const TilePosition& at, int row, const KValues& k) const override {
+    Index index{at.row + row, k[g_.channel_level]};
+    for (size_t i = 0; i < g_.window.size(); ++i) index.push_back(k[g_.window_level + i]);
+    return load_element(b, binding_.scalar, g_.filter, index, Lanes{});
+  }
+
+  Register vector(Builder& b, const TilePosition& at, int vector, const KValues& k) const override {
+    IntExpr place = (at.outer[0] * g_.channels() + k[g_.channel_level]) * g_.strides[0];
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      IntExpr position = i + 1 < g_.window.size() ? at.outer[i + 1] * g_.window[i].stride
+                                                  : (at.column_vector + vector) * g_.lanes;
+      place = place + (position + k[g_.window_level + i] * g_.window[i].dilation) * g_.strides[i + 1];
+    }
+    return b.load({Scalar::F32, g_.lanes}, binding_.vector, place);
+  }
+
+  Register store(Builder& b, const TilePosition& at, int row, int vector, Register sum,
+                 int valid) const override {
+    Index index{at.outer[0], at.row + row};
+    index.insert(index.end(), at.outer.begin() + 1, at.outer.end());
+    index.push_back((at.column_vector + vector) * g_.lanes);
+    int lane_dim = static_cast<int>(index.size()) - 1;
+    return finish_lanes(b, binding_, std::move(index), lane_dim, g_.lanes, valid, sum);
+  }
+
+private:
+  const plan::PlanarGeometry& g_;
+  const ContractionBinding& binding_;
+};
 
 class PlanarCode {
 public:
@@ -41,7 +79,7 @@ public:
   }
 
   void fill_zeros(Builder& b, int out, const IntExpr& at, int64_t count) const {
-    kernel::Register zeros = b.constant({Scalar::F32, g_.lanes}, 0);
+    Register zeros = b.constant({Scalar::F32, g_.lanes}, 0);
     b.loop(0, count / g_.lanes, 1, [&](const IntExpr& iv) { b.store(zeros, out, at + iv * g_.lanes); });
     if (int64_t rest = count % g_.lanes; rest > 0)
       b.store_masked(zeros, out, at + (count - rest), b.lane_mask(g_.lanes, rest));
@@ -57,33 +95,11 @@ public:
   }
 
   ContractionSpec spec(const ContractionBinding& binding) const {
+    auto tiles = std::make_shared<const PlanarTiles>(g_, binding);
     ContractionSpec spec;
     spec.shape = g_.shape;
-    spec.scalar = [code = *this, &binding](Builder& b, const TilePosition& at, int row,
-                                           const std::vector<IntExpr>& k) {
-      Index index{at.row + row, k[code.g_.channel_level]};
-      for (size_t i = 0; i < code.g_.window.size(); ++i) index.push_back(k[code.g_.window_level + i]);
-      return load_element(b, binding.scalar, code.g_.filter, index, Lanes{});
-    };
-    spec.vector = [code = *this, &binding](Builder& b, const TilePosition& at, int vector,
-                                           const std::vector<IntExpr>& k) {
-      IntExpr place = (at.outer[0] * code.g_.channels() + k[code.g_.channel_level]) * code.g_.strides[0];
-      for (size_t i = 0; i < code.g_.window.size(); ++i) {
-        IntExpr position = i + 1 < code.g_.window.size() ? at.outer[i + 1] * code.g_.window[i].stride
-                                                         : (at.column_vector + vector) * code.g_.lanes;
-        place = place + (position + k[code.g_.window_level + i] * code.g_.window[i].dilation) *
-                            code.g_.strides[i + 1];
-      }
-      return b.load({Scalar::F32, code.g_.lanes}, binding.vector, place);
-    };
-    spec.store = [code = *this, &binding](Builder& b, const TilePosition& at, int row, int vector,
-                                          kernel::Register sum, int valid) {
-      Index index{at.outer[0], at.row + row};
-      index.insert(index.end(), at.outer.begin() + 1, at.outer.end());
-      index.push_back((at.column_vector + vector) * code.g_.lanes);
-      int lane_dim = static_cast<int>(index.size()) - 1;
-      return finish_lanes(b, binding, std::move(index), lane_dim, code.g_.lanes, valid, sum);
-    };
+    spec.operands = tiles;
+    spec.result = tiles;
     return spec;
   }
 

@@ -4,6 +4,7 @@
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include "compiler/graph/builder.h"
 #include "compiler/plan/windows/plan.h"

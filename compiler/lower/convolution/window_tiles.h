@@ -8,8 +8,8 @@
 // pixel over those before and behind that it has besides, so that all tiles of a line have one code.
 #pragma once
 
+#include "compiler/kernel/builder.h"
 #include "compiler/lower/lowering_context.h"
-
 #include "compiler/plan/kernel_plan.h"
 #include "compiler/plan/windows/plan.h"
 

@@ -5,6 +5,7 @@
 #include "compiler/lower/contraction/operand_loads.h"
 #include "compiler/lower/convolution/winograd_tiles.h"
 #include "compiler/lower/convolution/winograd_transform.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 
@@ -16,6 +17,68 @@ using kernel::Register;
 using kernel::Scalar;
 
 constexpr int64_t kLineElements = kCacheLineBytes / 4; // f32 elements of a cache line
+
+// The place of a vector of filters in U.
+IntExpr point_filters(const plan::WinogradGeometry& plan, const TilePosition& group, const IntExpr& point,
+                      const IntExpr& pair, const IntExpr& vector) {
+  return (point * plan.filter_stride() + pair * group.vectors + vector) * (plan.lanes * 2);
+}
+
+// The products of one point, which the one outer dim tells. The rows of tiles are tiles of the image.
+// Reduction steps of integers are pairs of channels.
+class WinogradProducts final : public WinogradTiles,
+                               public TileOperands,
+                               public TilePrefetch,
+                               public TileResult {
+public:
+  // Reads what the batch of `tiles` has in V, and stores its products. `filters`: the buffer of U.
+  WinogradProducts(const WinogradTiles& tiles, int filters) : WinogradTiles(tiles), filters_(filters) {}
+
+  Register scalar(Builder& b, const TilePosition& at, int row, const KValues& k) const override {
+    if (!plan_.is_integer()) {
+      IntExpr vector = input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row);
+      return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
+    }
+    int pairs = plan_.lanes / 2;
+    IntExpr vector = input_vector(at.outer[0], floor_div(k[0], pairs), at.row + row);
+    return b.load({Scalar::I32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], pairs) * 2);
+  }
+
+  Register vector(Builder& b, const TilePosition& at, int vector, const KValues& k) const override {
+    if (!plan_.is_integer())
+      return b.load(factor_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
+    return b.load({Scalar::I32, plan_.lanes}, filters_, point_filters(plan_, at, at.outer[0], k[0], vector),
+                  plan_.lanes * 4);
+  }
+
+  // Requests the filters of the next point, which lie right behind those of this one.
+  void request_group(Builder& b, const TilePosition& at, const IntExpr& line) const override {
+    plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
+    int64_t row = int64_t{groups.panel_registers(at.column_vector)} * plan_.lanes;
+    int64_t here = std::max<int64_t>(1, at.vectors * plan_.lanes / kLineElements);
+    IntExpr place = plan_.tiling.tile.panel == 0
+                        ? line * kLineElements
+                        : floor_div(line, here) * row + floor_mod(line, here) * kLineElements;
+    b.prefetch(binding_.vector, filter_offset(at, 0, 0) + plan_.channels * row + place, /*into_l2=*/true);
+  }
+  void request_scalar(Builder& b, const TilePosition& at, const IntExpr& row,
+                      const KValues& k) const override {
+    b.prefetch(inputs_, input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row) * plan_.lanes);
+  }
+
+  Register store(Builder&, const TilePosition& at, int row, int vector, Register sum, int) const override {
+    WinogradTiles::store(sum, products_,
+                         at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
+    return sum;
+  }
+
+private:
+  IntExpr filter_offset(const TilePosition& at, const IntExpr& vector, const IntExpr& channel) const {
+    return plan_.filter_index(at.column_vector, vector, at.outer[0], channel);
+  }
+
+  int filters_;
+};
 
 class WinogradEmitter : private WinogradTiles {
 public:
@@ -117,16 +180,11 @@ private:
           values = emit_transform(b_, plan_.height.filter, std::move(values));
           for (int row = 0; row < plan_.height.inputs(); ++row)
             b_.store(values[static_cast<size_t>(row)], filters_,
-                     point_filters(group, row * plan_.width.inputs() + column, pair, vector), lanes * 2);
+                     point_filters(plan_, group, row * plan_.width.inputs() + column, pair, vector),
+                     lanes * 2);
         }
       });
     });
-  }
-
-  // The place of a vector of filters in U.
-  IntExpr point_filters(const TilePosition& group, const IntExpr& point, const IntExpr& pair,
-                        const IntExpr& vector) const {
-    return (point * plan_.filter_stride() + pair * group.vectors + vector) * (plan_.lanes * 2);
   }
 
   // Column groups of one width; the group of the last filters is separate if its last vector is not full.
@@ -190,63 +248,19 @@ private:
     if (ends) body(group.vectors - 1, rest);
   }
 
-  ContractionSpec products() {
+  ContractionSpec products() const {
+    const WinogradTiles& batch = *this;
+    auto tiles = std::make_shared<const WinogradProducts>(batch, filters_);
     ContractionSpec spec;
     spec.shape = plan_.products();
-    spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Register sum, int) {
-      store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
-      return sum;
-    };
-    if (plan_.is_integer())
-      set_integer_operands(spec);
-    else
-      set_operands(spec);
-    return spec;
-  }
-
-  // Reduction steps are pairs of channels.
-  void set_integer_operands(ContractionSpec& spec) {
-    spec.element = {Scalar::I32, 1};
-    spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      int pairs = plan_.lanes / 2;
-      IntExpr vector = input_vector(at.outer[0], floor_div(k[0], pairs), at.row + row);
-      return b.load({Scalar::I32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], pairs) * 2);
-    };
-    spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return b.load({Scalar::I32, plan_.lanes}, filters_, point_filters(at, at.outer[0], k[0], vector),
-                    plan_.lanes * 4);
-    };
-  }
-
-  void set_operands(ContractionSpec& spec) {
-    spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      IntExpr vector = input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row);
-      return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
-    };
-    spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return b.load(factor_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
-    };
-    // Prefetches the filters of the next point, which lie right behind those of this one.
+    spec.element.scalar = sum_.scalar;
+    spec.operands = tiles;
+    spec.result = tiles;
+    if (plan_.is_integer()) return spec;
+    spec.prefetch = tiles;
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
-    spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
-      plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
-      int64_t row = int64_t{groups.panel_registers(at.column_vector)} * plan_.lanes;
-      int64_t here = std::max<int64_t>(1, at.vectors * plan_.lanes / kLineElements);
-      IntExpr place = plan_.tiling.tile.panel == 0
-                          ? line * kLineElements
-                          : floor_div(line, here) * row + floor_mod(line, here) * kLineElements;
-      b.prefetch(binding_.vector, filter_offset(at, 0, 0) + plan_.channels * row + place, /*into_l2=*/true);
-    };
     spec.scalar_rows_per_line = std::max(1, static_cast<int>(kLineElements) / plan_.lanes);
-    spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row,
-                                  const std::vector<IntExpr>& k) {
-      b.prefetch(inputs_,
-                 input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row) * plan_.lanes);
-    };
-  }
-
-  IntExpr filter_offset(const TilePosition& at, const IntExpr& vector, const IntExpr& channel) const {
-    return plan_.filter_index(at.column_vector, vector, at.outer[0], channel);
+    return spec;
   }
 
   int filters_;

@@ -135,14 +135,14 @@ void WinogradOutputs::transform_in_registers(const TileClass& inside, const Posi
   std::vector<std::vector<Register>> rows = transformed_rows(group, vector, tile);
   for (int row = 0; row < plan_.height.outputs; ++row) {
     std::vector<Register>& values = rows[static_cast<size_t>(row)];
-    if (binding_.accumulators_in_memory) {
+    if (binding_.rolled_epilogue) {
       for (int column = inside.low; column < inside.high; ++column)
         store(values[static_cast<size_t>(column)], accumulator_tile_, row * plan_.width.outputs + column);
     } else {
       finish_row(inside, corner, row, group.column_vector + vector, valid, values);
     }
   }
-  if (!binding_.accumulators_in_memory) return;
+  if (!binding_.rolled_epilogue) return;
   finish_in_loop(0, plan_.height.outputs, [&](const IntExpr& row) {
     finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * plan_.width.outputs);
   });
@@ -164,7 +164,7 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
       for (int column = 0; column < wide; ++column)
         values.push_back(load(sum_, accumulator_tile_, row * wide + column));
       values = emit_transform(b_, plan_.width.output, std::move(values));
-      if (!binding_.accumulators_in_memory && !inside.at_edge)
+      if (!binding_.rolled_epilogue && !inside.at_edge)
         return finish_row(inside, corner, row, group.column_vector + vector, valid, values);
       for (int column = inside.low; column < inside.high; ++column)
         store(values[static_cast<size_t>(column)], accumulator_tile_, row * wide + column);
@@ -175,7 +175,7 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
 }
 
 bool WinogradOutputs::is_summed() const {
-  return binding_.fused_spatial_sum != nullptr;
+  return binding_.totals.has_value();
 }
 
 void WinogradOutputs::finish_in_loop(const IntExpr& begin, const IntExpr& end,
@@ -194,7 +194,7 @@ void WinogradOutputs::store_total(const Position& corner, const IntExpr& filter_
   if (!is_summed()) return;
   IntExpr tile = floor_div(corner.row, plan_.height.outputs) * plan_.tiles_wide +
                  floor_div(corner.column, plan_.width.outputs);
-  binding_.fused_spatial_sum->store(b_, corner.feature_map, filter_vector, tile, total_);
+  binding_.totals->store(b_, corner.feature_map, filter_vector, tile, total_);
   total_ = {};
 }
 

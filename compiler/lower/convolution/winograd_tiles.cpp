@@ -1,5 +1,6 @@
 // Classes of tiles by what lies inside, and vectors by number.
 #include "compiler/lower/convolution/winograd_tiles.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 
@@ -83,7 +84,7 @@ Register WinogradTiles::load(kernel::MachineType type, int buffer, const IntExpr
   return b_.load(type, buffer, vector * plan_.lanes, plan_.lanes * scalar_bytes(type.scalar));
 }
 
-void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) {
+void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) const {
   b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * scalar_bytes(b_.type(value).scalar));
 }
 

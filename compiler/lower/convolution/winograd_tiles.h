@@ -42,7 +42,7 @@ protected:
   kernel::Register is_below(const IntExpr& at, const IntExpr& extent, kernel::OpKind compare);
   // Vector `number` of a buffer.
   kernel::Register load(kernel::MachineType type, int buffer, const IntExpr& vector);
-  void store(kernel::Register value, int buffer, const IntExpr& vector);
+  void store(kernel::Register value, int buffer, const IntExpr& vector) const;
   // Offset in V of the current batch, in vectors.
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const;
 

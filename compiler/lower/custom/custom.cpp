@@ -2,6 +2,8 @@
 // call gives their addresses and dims.
 #include "compiler/graph/custom_call.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
+#include "compiler/lower/layout_packing.h"
 #include "compiler/plan/fixed/plan.h"
 #include "include/firn/abi.h"
 #include "include/firn/custom_op.h"

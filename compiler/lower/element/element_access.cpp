@@ -2,6 +2,7 @@
 #include "compiler/lower/element/element_access.h"
 
 #include "compiler/lower/element/element_emitter.h"
+#include "compiler/lower/machine_types.h"
 
 namespace firn::lower {
 

@@ -2,6 +2,7 @@
 // read operands and store results.
 #pragma once
 
+#include "compiler/kernel/builder.h"
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {

@@ -5,6 +5,7 @@
 
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 

@@ -4,6 +4,7 @@
 #include "compiler/graph/computed_indices.h"
 #include "compiler/lower/element/element_forms.h"
 #include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 

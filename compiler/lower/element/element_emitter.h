@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/lower/element/element_access.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/lowering_context.h"
 #include "compiler/plan/elements/element_code.h"
 

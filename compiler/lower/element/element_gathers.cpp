@@ -1,6 +1,7 @@
 // Elements at places that are computed at run time: gathers and dynamic slices.
 #include "compiler/lower/element/element_emitter.h"
 #include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/machine_types.h"
 
 #include <cstdlib>
 #include <limits>

@@ -2,6 +2,7 @@
 #include "compiler/lower/element/element_loops.h"
 
 #include "compiler/lower/item_loops.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,6 +7,7 @@
 #include "compiler/graph/producers.h"
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/machine_types.h"
 
 #include <algorithm>
 

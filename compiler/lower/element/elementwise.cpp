@@ -2,6 +2,7 @@
 // them.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/elements/plan.h"
 #include "compiler/plan/roots.h"
 

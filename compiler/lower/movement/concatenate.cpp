@@ -2,8 +2,10 @@
 // own.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/placement.h"
 #include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/views.h"
 
 namespace firn::lower {
 namespace {
@@ -15,7 +17,8 @@ struct PartSource {
 };
 
 PartSource source_of(const LoweringContext& context, Value part) {
-  if (!context.is_read_in_place(*part.def)) return {part, Index(part.type().dims.size(), IntExpr(0))};
+  if (!context.places().is_read_in_place(*part.def))
+    return {part, Index(part.type().dims.size(), IntExpr(0))};
   const std::vector<int64_t>& starts = part.def->attributes().ints("starts");
   return {part.def->operand(0), Index(starts.begin(), starts.end())};
 }
@@ -95,7 +98,7 @@ void emit_concatenate(LoweringContext& context, const Instruction& instruction, 
   for (Value operand : instruction.operands()) {
     Index here = start;
     start[dim] = start[dim] + operand.type().dims[dim].extent;
-    bool slides = is_first && context.is_rolling(instruction);
+    bool slides = is_first && context.places().is_rolling(instruction);
     is_first = false;
     if (operand.type().at_bound().num_elements() == 0) continue;
     if (auto offset = fixed_offset(result_of(instruction), operand, here);

@@ -1,6 +1,7 @@
 // Kernels that move whole buffers.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 namespace firn::lower {
 

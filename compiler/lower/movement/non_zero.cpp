@@ -2,6 +2,7 @@
 // coordinates, which so lie as compact as if the extent had been known.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/fixed/plan.h"
 
 namespace firn::lower {

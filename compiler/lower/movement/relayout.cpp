@@ -11,6 +11,7 @@
 
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/item_loops.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/transpose_lanes.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/plan/relayout/plan.h"

@@ -7,6 +7,7 @@
 
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 
 #include "compiler/graph/builder.h"
 #include "compiler/plan/elements/plan.h"

@@ -6,6 +6,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/item_loops.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/where_positive.h"
 #include "compiler/plan/elements/plan.h"
 #include "compiler/plan/fixed/plan.h"

@@ -5,6 +5,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/sort.h"
 #include "compiler/plan/top_k/plan.h"
 

@@ -2,6 +2,7 @@
 // copied to the result, which costs nothing if both may share memory; then the updates are written over it.
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/where_positive.h"
 #include "compiler/plan/elements/plan.h"
 #include "compiler/plan/fixed/plan.h"

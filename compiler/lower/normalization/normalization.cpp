@@ -4,6 +4,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/composites.h"
 #include "compiler/plan/rows/plan.h"
 

@@ -4,6 +4,7 @@
 // same kernel.
 #include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/recurrent/gate_gemm.h"
 #include "compiler/lower/recurrent/recurrent_cell.h"
 #include "compiler/plan/recurrent/plan.h"

@@ -3,6 +3,8 @@
 #include "compiler/lower/text/text.h"
 
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
+#include "compiler/lower/layout_packing.h"
 #include "compiler/plan/fixed/plan.h"
 #include "compiler/support/regex.h"
 

@@ -4,6 +4,7 @@
 #include "compiler/graph/tree_ensemble.h"
 
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/trees/plan.h"
 
 #include <algorithm>

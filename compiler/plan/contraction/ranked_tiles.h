@@ -8,8 +8,8 @@ namespace firn::plan {
 // The best `max` tiles of vectors at most, fewest cycles first.
 std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const TargetInfo& target, size_t max);
 
-// Those that `plan`, a completed plan of the instruction that does not multiply by tile matrices, could have
-// in place of its own; none for others.
+// The tiles that `plan`, a completed plan of the instruction, could have in place of its own; none if it
+// multiplies by tile matrices.
 std::vector<TileShape> ranked_tiles(const ContractionPlan& plan, const Instruction& instruction,
                                     const PlanningContext& context, size_t max);
 

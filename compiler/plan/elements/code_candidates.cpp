@@ -9,7 +9,8 @@
 namespace firn::plan {
 namespace {
 
-constexpr double kLoopShare = 0.25; // of a short body's time, at the end of an iteration
+// The end of an iteration takes this share of a short body's time.
+constexpr double kLoopShare = 0.25;
 
 } // namespace
 

@@ -6,7 +6,7 @@
 
 namespace firn::plan {
 
-// A convolution by Winograd's algorithm (plan/winograd.h).
+// A convolution by Winograd's algorithm (plan/winograd/winograd.h).
 struct WinogradPlan {
   int outputs_high = 0, outputs_wide = 0; // outputs of one transform
   TileShape tile{0};                      // tile of the products; no rows: the cost model chooses
