@@ -169,9 +169,9 @@ TEST_CASE("plans are equal by the fields that texts have", "[plan]") {
 
 TEST_CASE("the grammar has every word", "[plan]") {
   std::string grammar = plan_grammar();
-  for (const char* part : {"direct|polyphase|planar [mac KIND LHS RHS ACCUMULATOR]", "rest_splits N,N,...",
+  for (const char* part : {"planar|polyphase|direct [mac KIND LHS RHS ACCUMULATOR]", "rest_splits N,N,...",
                            "winograd HIGHxWIDE [tile ROWSxVECTORS", "scan [lanes N] [by_rows]",
-                           "arg_reduce [lanes N]", "1, 2, 4 or 8", "fused_spatial_sum"}) {
+                           "row_pooling|arg_reduce [lanes N]", "1, 2, 4 or 8", "fused_spatial_sum"}) {
     INFO(grammar);
     CHECK(grammar.find(part) != std::string::npos);
   }

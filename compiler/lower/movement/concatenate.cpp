@@ -3,7 +3,6 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/lower/placement.h"
 #include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/views.h"
 

@@ -3,6 +3,7 @@
 
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/elements/element_code.h"
+#include "compiler/plan/roots.h"
 
 #include <algorithm>
 
@@ -26,6 +27,14 @@ std::vector<ElementCode> other_codes(const ElementCode& chosen) {
   return all;
 }
 
+// Time relative to the machine's rate of arithmetic at which an element sums products: each loads both of its
+// factors, and sums that wait for each other are as many as the accumulators.
+static double product_time(const ElementCode& code, const TargetInfo& target) {
+  double loads = 2 / target.loads_per_cycle,
+         latency = static_cast<double>(target.fma_latency) / static_cast<double>(code.accumulators);
+  return std::max({1.0, loads * target.fma_pipes, latency * target.fma_pipes});
+}
+
 double code_cycles(const ElementCode& code, const Instruction& instruction, const PlanningContext& context) {
   const TargetInfo& target = context.options.target;
   int bits = 8;
@@ -33,7 +42,8 @@ double code_cycles(const ElementCode& code, const Instruction& instruction, cons
     bits = std::max(bits, value_bits(instruction.type(i).dtype));
   const double lanes = std::max(1, target.register_lanes(bits));
   const double iterations = 1 + kLoopShare / static_cast<double>(code.unroll);
-  return predicted_cycles(instruction, target, context.model_weight_bytes) * iterations *
+  const double products = find_contraction(instruction) ? product_time(code, target) : 1;
+  return predicted_cycles(instruction, target, context.model_weight_bytes) * iterations * products *
          std::max(1.0, lanes / static_cast<double>(code.lanes));
 }
 
