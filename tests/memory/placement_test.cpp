@@ -3,6 +3,7 @@
 #include "compiler/memory/placement.h"
 
 #include "compiler/graph/hlo_text.h"
+#include "compiler/plan/rows/plan.h"
 
 #include <catch2/catch.hpp>
 
