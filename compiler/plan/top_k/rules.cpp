@@ -12,9 +12,12 @@ namespace {
 // Up to so many elements, the order is found by comparing each with each, lanes at a time.
 constexpr int64_t kMaxSelected = 256;
 
+constexpr char kOtherOperation[] = "this is another operation than the kernel's";
+
 class TopKRules final : public RulesOf<TopKPlan> {
 public:
   std::string check_varying(const Instruction& instruction) const override {
+    if (!instruction.is(Opcode::TopK)) return kOtherOperation;
     auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
     const IntExpr &extent = instruction.operand(0).type().dims[dim].extent,
                   &kept = instruction.type().dims[dim].extent;
@@ -22,7 +25,7 @@ public:
   }
   std::string complete(TopKPlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
-    if (!instruction.is(Opcode::TopK)) return "this is another operation than the kernel's";
+    if (!instruction.is(Opcode::TopK)) return kOtherOperation;
     const Type& type = instruction.operand(0).type();
     auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
     const IntExpr& extent = type.dims[dim].extent;
