@@ -42,8 +42,7 @@ public:
   FIRN_HIDDEN static constexpr std::uint64_t weights_hash = 0x0u;
   FIRN_HIDDEN static constexpr std::size_t input_count = 1, output_count = 1;
   FIRN_HIDDEN static constexpr std::uint64_t flops = 4700000;
-  FIRN_HIDDEN static constexpr const char* model_sha256 =
-      "3f1c000000000000000000000000000000000000000000000000000000000abc";
+  FIRN_HIDDEN static constexpr const char* model_sha256 = "3f1c000000000000000000000000000000000000000000000000000000000abc";
 
   // The memory of one instance.
   struct alignas(arena_alignment) Arena {
@@ -72,7 +71,8 @@ public:
   FIRN_HIDDEN explicit Digits(firn::ByteSpan memory, const Weights& packed = embedded()) noexcept {
     instance_.construct(memory, arena_bytes, arena_alignment, packed.data(), packed.check(weight_bytes),
                         firn_rt2_check_cpu(FIRN_ARCH_X86_64, 0x8u));
-    for (std::size_t i = 0; i < input_count; ++i) instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
+    for (std::size_t i = 0; i < input_count; ++i)
+      instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
     for (std::size_t i = 0; i < output_count; ++i)
       instance_.bind_output(i, nullptr, Facts::output_offsets[i]);
   }
@@ -84,19 +84,21 @@ public:
     return firn::View<float, 1, 1, 28, 28>(firn::detail::slot<float>(instance_.arena, 0));
   }
   // Reads the caller's memory instead of image().
-  FIRN_HIDDEN void bind_image(const float* buffer) noexcept { instance_.bind_input(0, buffer, 0); }
+  FIRN_HIDDEN void bind_image(const float* buffer) noexcept {
+    instance_.bind_input(0, buffer, 0);
+  }
 
   // Output f32[1,10]: valid until the next run().
   FIRN_HIDDEN firn::View<const float, 1, 10> probabilities() const noexcept {
     return firn::View<const float, 1, 10>(static_cast<const float*>(instance_.outputs[0]));
   }
   // Writes to the caller's memory; bound buffers must not overlap.
-  FIRN_HIDDEN void bind_probabilities(float* buffer) noexcept { instance_.bind_output(0, buffer, 3136); }
+  FIRN_HIDDEN void bind_probabilities(float* buffer) noexcept {
+    instance_.bind_output(0, buffer, 3136);
+  }
 
   // Computes the outputs: no allocation, lock, exception or system call.
-  FIRN_HIDDEN firn::Status run() noexcept {
-    return instance_.run(&vision_digits_run_abi2_83677fedc00d, nullptr);
-  }
+  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&vision_digits_run_abi2_83677fedc00d, nullptr); }
   // Uses no thread of the executor: this model was compiled for the caller's thread alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&vision_digits_run_abi2_83677fedc00d, executor.c_executor());
@@ -120,8 +122,8 @@ public:
 
 private:
   struct Facts {
-    FIRN_HIDDEN static constexpr std::size_t input_offsets[] = {0};
-    FIRN_HIDDEN static constexpr std::size_t output_offsets[] = {3136};
+    FIRN_HIDDEN static constexpr std::size_t input_offsets[] = { 0 };
+    FIRN_HIDDEN static constexpr std::size_t output_offsets[] = { 3136 };
     FIRN_HIDDEN static constexpr std::size_t input_dims_0[] = {1, 1, 28, 28};
     FIRN_HIDDEN static constexpr std::size_t output_dims_0[] = {1, 10};
     FIRN_HIDDEN static constexpr firn::TensorInfo inputs[] = {
@@ -131,9 +133,10 @@ private:
         {"probabilities", "probabilities", firn::ElementType::F32, 2, output_dims_0, 40, false, false},
     };
     FIRN_HIDDEN static constexpr firn::ModelInfo model = {
-        "digits",     Digits::model_sha256, "0.1.0",      "x86-64-v3", inputs,      input_count,
-        outputs,      output_count,         nullptr,      0,           arena_bytes, arena_alignment,
-        weight_bytes, stack_bytes,          Digits::flops};
+        "digits", Digits::model_sha256, "0.1.0", "x86-64-v3",
+        inputs, input_count, outputs, output_count,
+        nullptr, 0,
+        arena_bytes, arena_alignment, weight_bytes, stack_bytes, Digits::flops};
   };
 
   firn::detail::Instance<input_count, output_count> instance_;
@@ -142,7 +145,7 @@ private:
 } // namespace firn_83677fedc00d
 } // namespace vision
 
-#else // C
+#else  // C
 
 #ifdef FIRN_MODEL_VISION_DIGITS
 #error "two models have C functions that start with vision_digits_: give one of them another class name"
@@ -157,12 +160,10 @@ private:
 #define VISION_DIGITS_WEIGHTS_HASH 0x0u
 #define VISION_DIGITS_IMAGE_BYTES 3136
 #define VISION_DIGITS_IMAGE_RANK 4
-#define VISION_DIGITS_IMAGE_DIMS                                                                             \
-  { 1, 1, 28, 28 }
+#define VISION_DIGITS_IMAGE_DIMS {1, 1, 28, 28}
 #define VISION_DIGITS_PROBABILITIES_BYTES 40
 #define VISION_DIGITS_PROBABILITIES_RANK 2
-#define VISION_DIGITS_PROBABILITIES_DIMS                                                                     \
-  { 1, 10 }
+#define VISION_DIGITS_PROBABILITIES_DIMS {1, 10}
 
 typedef struct vision_digits {
   unsigned char* arena;
@@ -189,24 +190,14 @@ static inline firn_status vision_digits_init(vision_digits* model, void* memory,
 
 // Computes the outputs: no allocation, lock or system call.
 static inline firn_status vision_digits_run_with(vision_digits* model, const firn_executor* executor) {
-  const firn_rt2_call call = {sizeof(firn_rt2_call),
-                              model->arena,
-                              model->weights,
-                              model->inputs,
-                              model->outputs,
-                              NULL,
-                              executor,
-                              NULL,
-                              0,
-                              NULL,
-                              NULL};
+  const firn_rt2_call call = {
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, 0,
+      NULL, NULL};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   return vision_digits_run_abi2_83677fedc00d(&call);
 }
-static inline firn_status vision_digits_run(vision_digits* model) {
-  return vision_digits_run_with(model, NULL);
-}
+static inline firn_status vision_digits_run(vision_digits* model) { return vision_digits_run_with(model, NULL); }
 
 // Input f32[1,1,28,28].
 static inline float* vision_digits_image(vision_digits* model) {

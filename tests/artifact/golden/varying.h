@@ -47,8 +47,7 @@ public:
   FIRN_HIDDEN static constexpr std::size_t input_count = 1, output_count = 1;
   FIRN_HIDDEN static constexpr std::size_t dim_count = 2;
   FIRN_HIDDEN static constexpr std::uint64_t flops = 0;
-  FIRN_HIDDEN static constexpr const char* model_sha256 =
-      "2222222222222222222222222222222222222222222222222222222222222222";
+  FIRN_HIDDEN static constexpr const char* model_sha256 = "2222222222222222222222222222222222222222222222222222222222222222";
 
   // The memory of one instance.
   struct alignas(arena_alignment) Arena {
@@ -81,7 +80,8 @@ public:
   FIRN_HIDDEN explicit Varying(firn::ByteSpan memory, const Weights& packed = embedded()) noexcept {
     instance_.construct(memory, arena_bytes, arena_alignment, packed.data(), packed.check(weight_bytes),
                         firn_rt2_check_cpu(FIRN_ARCH_OTHER, 0x0u));
-    for (std::size_t i = 0; i < input_count; ++i) instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
+    for (std::size_t i = 0; i < input_count; ++i)
+      instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
     for (std::size_t i = 0; i < output_count; ++i)
       instance_.bind_output(i, nullptr, Facts::output_offsets[i]);
     static_cast<void>(firn_rt2_set_extents(Facts::dims, dim_count, Facts::bounds, instance_.extents));
@@ -93,7 +93,7 @@ public:
   // Sets the dims of the runs that follow. Where one is not allowed nothing changes, and the status says so. Inputs
   // have to be written anew: tensors are compact at their actual extents. States and what is bound stay.
   FIRN_HIDDEN firn::Status set_dims(const Dims& dims) noexcept {
-    const std::ptrdiff_t values[] = {dims.image_height, dims.class_};
+    const std::ptrdiff_t values[] = { dims.image_height, dims.class_ };
     return instance_.set_dims(Facts::dims, values);
   }
   FIRN_HIDDEN firn::Status set_image_height(std::ptrdiff_t value) noexcept { return set_dim(0, value); }
@@ -101,7 +101,7 @@ public:
   // Why set_dims() refuses these: writes "batch is 65, wants 1 to 64" for the first that is refused, no more than `size`
   // bytes with the zero at the end. Returns the length of the text; 0: they are taken.
   FIRN_HIDDEN static std::size_t refusal(const Dims& dims, char* text, std::size_t size) noexcept {
-    const std::ptrdiff_t values[] = {dims.image_height, dims.class_};
+    const std::ptrdiff_t values[] = { dims.image_height, dims.class_ };
     return firn_rt2_refusal(Facts::dims, dim_count, values, text, size);
   }
   // The one that is info().dims[index].
@@ -130,25 +130,24 @@ public:
 
   // Input f32[image_height,3]: write it before run(), which leaves it as it is.
   FIRN_HIDDEN firn::View<float, firn::dynamic, 3> image() noexcept {
-    return firn::View<float, firn::dynamic, 3>(firn::detail::slot<float>(instance_.arena, 4096),
-                                               Facts::extent_0(instance_.extents));
+    return firn::View<float, firn::dynamic, 3>(firn::detail::slot<float>(instance_.arena, 4096), Facts::extent_0(instance_.extents));
   }
   // Reads the caller's memory instead of image().
-  FIRN_HIDDEN void bind_image(const float* buffer) noexcept { instance_.bind_input(0, buffer, 4096); }
+  FIRN_HIDDEN void bind_image(const float* buffer) noexcept {
+    instance_.bind_input(0, buffer, 4096);
+  }
 
   // Output f32[<=100,1,class]: valid until the next run().
   FIRN_HIDDEN firn::View<const float, firn::dynamic, 1, firn::dynamic> boxes() const noexcept {
-    return firn::View<const float, firn::dynamic, 1, firn::dynamic>(
-        static_cast<const float*>(instance_.outputs[0]), firn::detail::counted(instance_.arena, 24576),
-        Facts::extent_1(instance_.extents));
+    return firn::View<const float, firn::dynamic, 1, firn::dynamic>(static_cast<const float*>(instance_.outputs[0]), firn::detail::counted(instance_.arena, 24576), Facts::extent_1(instance_.extents));
   }
   // Writes to the caller's memory; bound buffers must not overlap.
-  FIRN_HIDDEN void bind_boxes(float* buffer) noexcept { instance_.bind_output(0, buffer, 20480); }
+  FIRN_HIDDEN void bind_boxes(float* buffer) noexcept {
+    instance_.bind_output(0, buffer, 20480);
+  }
 
   // Computes the outputs: no allocation, lock, exception or system call.
-  FIRN_HIDDEN firn::Status run() noexcept {
-    return instance_.run(&nlp_varying_run_abi2_92fae77b1b31, nullptr);
-  }
+  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&nlp_varying_run_abi2_92fae77b1b31, nullptr); }
   // Uses no thread of the executor: this model was compiled for the caller's thread alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&nlp_varying_run_abi2_92fae77b1b31, executor.c_executor());
@@ -172,15 +171,13 @@ public:
 
 private:
   struct Facts {
-    FIRN_HIDDEN static constexpr std::size_t input_offsets[] = {4096};
-    FIRN_HIDDEN static constexpr std::size_t output_offsets[] = {20480};
+    FIRN_HIDDEN static constexpr std::size_t input_offsets[] = { 4096 };
+    FIRN_HIDDEN static constexpr std::size_t output_offsets[] = { 20480 };
     FIRN_HIDDEN static constexpr std::size_t input_dims_0[] = {96, 3};
     FIRN_HIDDEN static constexpr std::size_t output_dims_0[] = {100, 1, 8};
     FIRN_HIDDEN static constexpr std::ptrdiff_t dim_values_1[] = {1, 4, 8};
-    FIRN_HIDDEN static constexpr firn_rt2_dim dims[] = {
-        {"image_height", "image height", 32, 96, 32, nullptr, 0},
-        {"class_", "class", 1, 8, 1, dim_values_1, 3}};
-    FIRN_HIDDEN static constexpr std::ptrdiff_t bounds[] = {96, 8};
+    FIRN_HIDDEN static constexpr firn_rt2_dim dims[] = { {"image_height", "image height", 32, 96, 32, nullptr, 0}, {"class_", "class", 1, 8, 1, dim_values_1, 3} };
+    FIRN_HIDDEN static constexpr std::ptrdiff_t bounds[] = { 96, 8 };
     FIRN_HIDDEN static std::size_t extent_0(const std::size_t* extents) noexcept { // image_height
       return static_cast<std::size_t>((32 * firn_rt2_extent(extents, 0)));
     }
@@ -194,9 +191,10 @@ private:
         {"boxes", "boxes", firn::ElementType::F32, 3, output_dims_0, 3200, false, true, true},
     };
     FIRN_HIDDEN static constexpr firn::ModelInfo model = {
-        "varying",    Varying::model_sha256, "0.1.0",        "generic", inputs,      input_count,
-        outputs,      output_count,          nullptr,        0,         arena_bytes, arena_alignment,
-        weight_bytes, stack_bytes,           Varying::flops, dims,      dim_count};
+        "varying", Varying::model_sha256, "0.1.0", "generic",
+        inputs, input_count, outputs, output_count,
+        nullptr, 0,
+        arena_bytes, arena_alignment, weight_bytes, stack_bytes, Varying::flops, dims, dim_count};
   };
 
   firn::detail::Instance<input_count, output_count, dim_count> instance_;
@@ -205,7 +203,7 @@ private:
 } // namespace firn_92fae77b1b31
 } // namespace nlp
 
-#else // C
+#else  // C
 
 #ifdef FIRN_MODEL_NLP_VARYING
 #error "two models have C functions that start with nlp_varying_: give one of them another class name"
@@ -220,12 +218,10 @@ private:
 #define NLP_VARYING_WEIGHTS_HASH 0x0u
 #define NLP_VARYING_IMAGE_BYTES 1152
 #define NLP_VARYING_IMAGE_RANK 2
-#define NLP_VARYING_IMAGE_DIMS                                                                               \
-  { 96, 3 }
+#define NLP_VARYING_IMAGE_DIMS {96, 3}
 #define NLP_VARYING_BOXES_BYTES 3200
 #define NLP_VARYING_BOXES_RANK 3
-#define NLP_VARYING_BOXES_DIMS                                                                               \
-  { 100, 1, 8 }
+#define NLP_VARYING_BOXES_DIMS {100, 1, 8}
 
 // The dims that vary: image_height=32..96:32, class=1|4|8.
 typedef struct nlp_varying_dims {
@@ -262,8 +258,7 @@ static inline firn_status nlp_varying_init(nlp_varying* model, void* memory, siz
 // The values that each dim may be set to.
 static inline const firn_rt2_dim* nlp_varying_dim_table(void) {
   static const ptrdiff_t dim_values_1[] = {1, 4, 8};
-  static const firn_rt2_dim table[] = {{"image_height", "image height", 32, 96, 32, NULL, 0},
-                                       {"class_", "class", 1, 8, 1, dim_values_1, 3}};
+  static const firn_rt2_dim table[] = { {"image_height", "image height", 32, 96, 32, NULL, 0}, {"class_", "class", 1, 8, 1, dim_values_1, 3} };
   return table;
 }
 // Sets the dims of the runs that follow, which start at the bounds. Where one is not allowed nothing changes, and the
@@ -305,24 +300,14 @@ static inline firn_status nlp_varying_set_class_(nlp_varying* model, ptrdiff_t v
 
 // Computes the outputs: no allocation, lock or system call.
 static inline firn_status nlp_varying_run_with(nlp_varying* model, const firn_executor* executor) {
-  const firn_rt2_call call = {sizeof(firn_rt2_call),
-                              model->arena,
-                              model->weights,
-                              model->inputs,
-                              model->outputs,
-                              model->extents,
-                              executor,
-                              NULL,
-                              0,
-                              NULL,
-                              NULL};
+  const firn_rt2_call call = {
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, model->extents, executor, NULL, 0,
+      NULL, NULL};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   return nlp_varying_run_abi2_92fae77b1b31(&call);
 }
-static inline firn_status nlp_varying_run(nlp_varying* model) {
-  return nlp_varying_run_with(model, NULL);
-}
+static inline firn_status nlp_varying_run(nlp_varying* model) { return nlp_varying_run_with(model, NULL); }
 
 // Input f32[image_height,3].
 static inline float* nlp_varying_image(nlp_varying* model) {
