@@ -30,7 +30,7 @@ def check_custom_op_help():
 
 def check_plans_help():
     """Every algorithm and the version of databases; lines fit a terminal."""
-    text = expect(["help", "plans"], 0, "firn-schedules 1", "direct|polyphase|planar [mac", "rest_splits N,N,...", "top_k [sorts|selects lanes N]",
+    text = expect(["help", "plans"], 0, "firn-schedules 1", "planar|polyphase|direct [mac", "rest_splits N,N,...", "top_k [sorts|selects lanes N]",
                   "fused_spatial_sum").stdout
     check(all(len(line) <= 122 for line in text.split("\n")), text)
     check("firn help plans" in firn("--help").stdout, "firn --help does not tell of help plans")
@@ -208,6 +208,10 @@ def check_schedule_versions(folder, line):
     check(explained.startswith("firn-schedules 1\n"), explained)
     with open(database, "w") as file:
         file.write(explained)
+    everything = expect(["compile", MODEL, "--explain=all", "-q", "-o", net], 0).stdout
+    check(everything.count(" cycles  direct tile ") > 4 * explained.count(" cycles  direct tile ") > 0, everything)
+    check(" cycles  elements lanes " in everything and len(everything) > len(explained), everything)
+    expect(["compile", MODEL, "--explain=some", "-o", net], 2, "found 'some'")
     again = expect(["compile", MODEL, "--explain", "-q", "--schedule-db", database, "-o", net], 0)
     check("warning" not in again.stderr and "not possible" not in again.stdout, again.stdout + again.stderr)
     refused(f"# mine\n{line}\n", f"{database}:2: a schedule database starts with the line 'firn-schedules 1'")

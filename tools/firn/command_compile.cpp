@@ -34,7 +34,7 @@ std::vector<std::string> emit_names() {
 struct CompileCommand {
   CompileFlags flags;
   std::string emit = "obj", flash_budget, ram_budget;
-  std::string explain; // empty, "kernels" or "all"
+  std::string explain; // empty, "true" or "all"
   bool time_passes = false, report = false, quiet = false, json = false;
 };
 
@@ -181,10 +181,14 @@ void add_compile_command(CLI::App& app, Action& action) {
                                       "print sizes, the arena's lower bound and kernels, and the error of "
                                       "--precision and --weight-type");
   CLI::Option* explain =
-      verb->add_flag("--explain{kernels}", command->explain,
+      verb->add_flag("--explain", command->explain,
                      "print the plan of every kernel and what the cost model weighed; --explain=all: also "
                      "the plans that each algorithm has to choose from, with their predicted cycles")
-          ->check(CLI::IsMember({"kernels", "all"}));
+          ->check([](const std::string& word) {
+            return word == "true" || word == "all"
+                       ? ""
+                       : "wanted --explain or --explain=all, found '" + word + "'";
+          });
   verb->add_flag("--json", command->json, "print the manifest instead of the summary")
       ->excludes(time_passes)
       ->excludes(sizes)

@@ -33,7 +33,7 @@ public:
                        const PlanningContext& context) const override {
     const TargetInfo& target = context.options.target;
     auto form = find_rows(instruction);
-    if (!form) return "this is no instruction of reductions along rows";
+    if (!form) return "this is no composite of reductions along rows";
     bool can_keep = has_terms(*form, instruction.type());
     if (plan.code.lanes == 0) {
       plan.code.lanes = element_code(std::max(32, value_bits(instruction.type().dtype)), target).lanes;
