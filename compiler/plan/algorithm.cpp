@@ -1,7 +1,6 @@
 // The rows of algorithms.def as a table, and the rules that do without an algorithm's own.
 #include "compiler/plan/algorithm_rules.h"
 #include "compiler/plan/choose_plan.h"
-#include "compiler/plan/cost_model.h"
 
 #include <algorithm>
 
@@ -51,48 +50,37 @@ std::string AlgorithmRules::check_varying(const Instruction&) const {
   return "the algorithm wants extents that do not vary";
 }
 
-std::vector<Candidate> AlgorithmRules::candidates(const Instruction& instruction,
-                                                  const PlanningContext& context, size_t) const {
-  return only(undecided(), instruction, context);
-}
-
 std::optional<KernelPlan> AlgorithmRules::packed_alike(const KernelPlan&, const Instruction&,
                                                        const PlanningContext&) const {
   return std::nullopt;
 }
 
-std::vector<Candidate> AlgorithmRules::only(KernelPlan plan, const Instruction& instruction,
-                                            const PlanningContext& context) {
-  std::vector<Candidate> all;
-  consider(std::move(plan), 0, instruction, context, all);
-  return all;
-}
-
-void AlgorithmRules::consider(KernelPlan plan, double cycles, const Instruction& instruction,
-                              const PlanningContext& context, std::vector<Candidate>& all) {
+void AlgorithmRules::consider(KernelPlan plan, const Instruction& instruction, const PlanningContext& context,
+                              std::vector<Candidate>& all) {
   if (!plan::complete(plan, instruction, context).empty()) return;
   bool is_new =
       std::none_of(all.begin(), all.end(), [&](const Candidate& each) { return each.plan == plan; });
-  if (is_new) all.push_back({std::move(plan), cycles});
+  if (is_new) all.push_back({std::move(plan)});
 }
 
-std::vector<Candidate> AlgorithmRules::best_of(std::vector<Candidate> all, size_t max) {
-  if (all.empty()) return all;
+void AlgorithmRules::keep_best(std::vector<Candidate>& all, size_t max) {
+  if (all.empty()) return;
   std::stable_sort(all.begin() + 1, all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
   if (all.size() > max) all.resize(max);
-  return all;
 }
 
 std::vector<Candidate> all_candidates(const Instruction& instruction, const PlanningContext& context,
                                       size_t max) {
   std::vector<Candidate> all;
-  for (const AlgorithmRow& row : algorithm_rows())
-    for (Candidate& each : rules_of(row.algorithm).candidates(instruction, context, max)) {
-      if (each.cycles == 0)
-        each.cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
+  for (const AlgorithmRow& row : algorithm_rows()) {
+    if (!(row.machines & kOnCpu)) continue;
+    const AlgorithmRules& rules = rules_of(row.algorithm);
+    for (Candidate& each : rules.candidates(instruction, context, max)) {
+      each.note = rules.applies(instruction, context);
       all.push_back(std::move(each));
     }
+  }
   return all;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/plan/candidate.h"
+#include "compiler/plan/cost_model.h"
 #include "compiler/plan/planning_context.h"
 
 #include <optional>
@@ -34,9 +35,9 @@ public:
                                const PlanningContext& context) const = 0;
 
   // Plans to choose from, `max` at most: the one that the cost model prefers, then others, fewest predicted
-  // cycles first. The default completes the plan without decisions.
+  // cycles first.
   virtual std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                            size_t max) const;
+                                            size_t max) const = 0;
 
   // The plan without decisions over constants that are packed for `packed`, a plan of this algorithm for
   // another CPU; nothing: the packed form does not matter.
@@ -44,14 +45,11 @@ public:
                                                  const PlanningContext& context) const;
 
 protected:
-  // The plan, completed, alone; none if it cannot be followed.
-  static std::vector<Candidate> only(KernelPlan plan, const Instruction& instruction,
-                                     const PlanningContext& context);
-  // Adds a plan, completed, with its cycles, unless it cannot be followed or is there already.
-  static void consider(KernelPlan plan, double cycles, const Instruction& instruction,
-                       const PlanningContext& context, std::vector<Candidate>& all);
-  // The first, which the cost model prefers, and of the others those of fewest cycles.
-  static std::vector<Candidate> best_of(std::vector<Candidate> all, size_t max);
+  // Adds a plan, completed, unless it cannot be followed or is there already.
+  static void consider(KernelPlan plan, const Instruction& instruction, const PlanningContext& context,
+                       std::vector<Candidate>& all);
+  // Leaves the first, which the cost model prefers, and of the others those of fewest cycles.
+  static void keep_best(std::vector<Candidate>& all, size_t max);
 };
 
 // The rules of algorithms whose decisions are a `Plan`.
@@ -64,12 +62,45 @@ public:
   }
   virtual std::string complete(Plan& plan, const Instruction& instruction,
                                const PlanningContext& context) const = 0;
+
+  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
+                                    size_t max) const override {
+    std::vector<Candidate> all;
+    if (std::optional<Plan> first = preferred(instruction, context))
+      consider(*first, instruction, context, all);
+    if (all.empty()) return all;
+    const Plan chosen = *all[0].plan.template get_if<Plan>();
+    if (max > 1)
+      for (const Plan& other : others(chosen, instruction, context, max))
+        consider(other, instruction, context, all);
+    for (Candidate& each : all)
+      each.cycles = cycles(*each.plan.template get_if<Plan>(), chosen, instruction, context);
+    keep_best(all, max);
+    return all;
+  }
+
+protected:
+  // The plan that the cost model prefers, which may have holes; nothing: the algorithm does not compute the
+  // instruction. The default is a plan without decisions.
+  virtual std::optional<Plan> preferred(const Instruction&, const PlanningContext&) const {
+    return *undecided().template get_if<Plan>();
+  }
+  // Plans beside the preferred one, which is complete here; about `max` of them are wanted.
+  virtual std::vector<Plan> others(const Plan& /*preferred*/, const Instruction&, const PlanningContext&,
+                                   size_t /*max*/) const {
+    return {};
+  }
+  // Cycles that a run takes by a plan, which is complete. The default goes by the instruction's work alone.
+  virtual double cycles(const Plan& /*plan*/, const Plan& /*preferred*/, const Instruction& instruction,
+                        const PlanningContext& context) const {
+    return predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
+  }
 };
 
 const AlgorithmRules& rules_of(Algorithm algorithm);
 
-// The candidates of all algorithms, `max` of each at most, for an instruction. Algorithms that the cost model
-// does not consider are among them where they can compute it.
+// The candidates of all algorithms, `max` of each at most, for an instruction. Those of algorithms that the
+// cost model does not consider are among them, with the reason as their note.
 std::vector<Candidate> all_candidates(const Instruction& instruction, const PlanningContext& context,
                                       size_t max);
 

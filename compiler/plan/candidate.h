@@ -7,10 +7,10 @@
 
 namespace firn::plan {
 
-// A complete plan that can be followed, with what it is predicted to take.
+// A complete plan that can be followed.
 struct Candidate {
   KernelPlan plan;
-  double cycles = 0;     // a run takes; 0: nobody has counted them
+  double cycles = 0;     // a run is predicted to take
   std::string note = {}; // why it was not taken, or what else is known of it
 };
 

@@ -1,7 +1,9 @@
 // Keys that an attention's mask hides from whole tiles of rows (plan/attention/attention_mask.h): their
-// products are not computed. Results stay what they are without that: a score that the mask replaces does
-// not depend on its product, and hidden values are left out only if their weights have come out as zero,
-// with zero times them added instead, so that infinities and NaN among them still show.
+// products are not computed.
+//
+// Results stay what they are without that: a score that the mask replaces does not depend on its product, and
+// hidden values are left out only if their weights have come out as zero, with zero times them added instead,
+// so that infinities and NaN among them still show.
 #pragma once
 
 #include "compiler/lower/attention/lane_operand.h"

@@ -15,9 +15,8 @@ public:
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors,
              const std::vector<kernel::Register>& accumulators);
-  // Stores the sums that lie in the spill buffer, `vectors` wide, from row `first_row` of the memory
-  // at `place` on, after adding their
-  // start.
+  // Stores the sums that lie in the spill buffer, `vectors` wide, from row `first_row` of the memory at
+  // `place` on, after adding their start.
   void store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
                          int first_row);
   // Stores only the rows [first, end) of these sums, if no totals are wanted.

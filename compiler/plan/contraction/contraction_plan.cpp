@@ -476,23 +476,6 @@ private:
 
 } // namespace
 
-ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& result, int lanes) {
-  ComputedConvolution computed{nullptr, root.op, root.operands[1], result};
-  computed.polyphase = PolyphaseConvolution::create(*root.op, root.operands[1], lanes);
-  if (computed.polyphase) {
-    computed.convolution = &computed.polyphase->convolution();
-    computed.filter = computed.polyphase->filter();
-    computed.result.dims = computed.convolution->type().dims;
-  }
-  return computed;
-}
-
-std::optional<ConvolutionGeometry> ComputedConvolution::geometry(const MacInstruction& mac,
-                                                                 bool by_rows) const {
-  // Phases are stored row by row, so rows have to be whole.
-  return ConvolutionGeometry::of(*convolution, result, mac, by_rows, polyphase != nullptr);
-}
-
 std::string complete(ContractionPlan& plan, const Instruction& instruction, const PlanningContext& context) {
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root) return "it is no dot and no convolution with code per element behind it";

@@ -22,26 +22,26 @@ public:
                        const PlanningContext& context) const override {
     return plan::complete(plan, instruction, context);
   }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    std::vector<Candidate> all = only(undecided(), instruction, context);
-    if (all.empty()) return all;
-    auto cycles = [](const Candidate& each) { return each.plan.get_if<ContractionPlan>()->tiling.cycles; };
-    all[0].cycles = cycles(all[0]);
-    if (max <= 1) return all;
-    const ContractionPlan chosen = *all[0].plan.get_if<ContractionPlan>();
-    for (const TileShape& tile : ranked_tiles(chosen, instruction, context, max)) {
-      ContractionPlan other = chosen;
-      other.tiling = {.tile = tile, .columns_outermost = chosen.tiling.columns_outermost};
-      other.tiling.optimize_size = chosen.tiling.optimize_size;
-      consider(other, 0, instruction, context, all);
-      all.back().cycles = cycles(all.back());
-    }
-    return best_of(std::move(all), max);
-  }
   std::optional<KernelPlan> packed_alike(const KernelPlan&, const Instruction&,
                                          const PlanningContext&) const override {
     return undecided();
+  }
+
+protected:
+  std::vector<ContractionPlan> others(const ContractionPlan& preferred, const Instruction& instruction,
+                                      const PlanningContext& context, size_t max) const override {
+    std::vector<ContractionPlan> all;
+    for (const TileShape& tile : ranked_tiles(preferred, instruction, context, max)) {
+      all.push_back(preferred);
+      all.back().tiling = {.tile = tile,
+                           .columns_outermost = preferred.tiling.columns_outermost,
+                           .optimize_size = preferred.tiling.optimize_size};
+    }
+    return all;
+  }
+  double cycles(const ContractionPlan& plan, const ContractionPlan&, const Instruction&,
+                const PlanningContext&) const override {
+    return plan.tiling.cycles;
   }
 
 private:

@@ -86,55 +86,22 @@ public:
 
 } // namespace
 
-const AlgorithmRules& concatenate_rules() {
-  static const OperationRules rules(Algorithm::Concatenate);
-  return rules;
-}
-
-const AlgorithmRules& update_slice_rules() {
-  static const OperationRules rules(Algorithm::UpdateSlice);
-  return rules;
-}
-
-const AlgorithmRules& scatter_elements_rules() {
-  static const OperationRules rules(Algorithm::ScatterElements);
-  return rules;
-}
-
-const AlgorithmRules& scatter_nd_rules() {
-  static const OperationRules rules(Algorithm::ScatterND);
-  return rules;
-}
-
-const AlgorithmRules& select_and_scatter_rules() {
-  static const OperationRules rules(Algorithm::SelectAndScatter);
-  return rules;
-}
-
-const AlgorithmRules& non_zero_rules() {
-  static const OperationRules rules(Algorithm::NonZero);
-  return rules;
-}
-
-const AlgorithmRules& sort_rules() {
-  static const OperationRules rules(Algorithm::Sort);
-  return rules;
-}
-
-const AlgorithmRules& text_rules() {
-  static const OperationRules rules(Algorithm::Text);
-  return rules;
-}
-
-const AlgorithmRules& custom_rules() {
-  static const OperationRules rules(Algorithm::Custom);
-  return rules;
-}
-
-const AlgorithmRules& pack_elements_rules() {
-  static const OperationRules rules(Algorithm::PackElements);
-  return rules;
-}
+#define FIRN_OPERATION(Name, word)                                                                           \
+  const AlgorithmRules& word##_rules() {                                                                     \
+    static const OperationRules rules(Algorithm::Name);                                                      \
+    return rules;                                                                                            \
+  }
+FIRN_OPERATION(Concatenate, concatenate)
+FIRN_OPERATION(UpdateSlice, update_slice)
+FIRN_OPERATION(ScatterElements, scatter_elements)
+FIRN_OPERATION(ScatterND, scatter_nd)
+FIRN_OPERATION(SelectAndScatter, select_and_scatter)
+FIRN_OPERATION(NonZero, non_zero)
+FIRN_OPERATION(Sort, sort)
+FIRN_OPERATION(Text, text)
+FIRN_OPERATION(Custom, custom)
+FIRN_OPERATION(PackElements, pack_elements)
+#undef FIRN_OPERATION
 
 const AlgorithmRules& pack_rules() {
   static const PackRules rules;

@@ -1,6 +1,5 @@
 // The rules of reductions along rows and the code behind them.
 #include "compiler/graph/composites.h"
-#include "compiler/plan/algorithm_rules.h"
 #include "compiler/plan/composites.h"
 #include "compiler/plan/elements/code_candidates.h"
 #include "compiler/plan/elements/element_code.h"
@@ -26,7 +25,7 @@ bool has_fast_exp(const Instruction& composite) {
          form->reductions.back().def->operand(0) == last.operand(0);
 }
 
-class RowsRules final : public RulesOf<RowsPlan> {
+class RowsRules final : public RulesByCode<RowsPlan> {
 public:
   std::string check_varying(const Instruction&) const override { return ""; }
   std::string complete(RowsPlan& plan, const Instruction& instruction,
@@ -47,19 +46,6 @@ public:
     if (plan.stores_exponentials && !can_keep)
       return "no reduction has exponentials of the result's type as terms";
     return check_lanes(plan.code.lanes, target);
-  }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    std::vector<Candidate> all = only(undecided(), instruction, context);
-    if (max <= 1 || all.empty()) return all;
-    const RowsPlan chosen = *all[0].plan.get_if<RowsPlan>();
-    all[0].cycles = code_cycles(chosen.code, instruction, context);
-    for (const ElementCode& code : other_codes(chosen.code)) {
-      RowsPlan other = chosen;
-      other.code = code;
-      consider(other, code_cycles(code, instruction, context), instruction, context, all);
-    }
-    return best_of(std::move(all), max);
   }
 };
 

@@ -1,8 +1,7 @@
 // The rules of walks along one dim with a running value.
-#include "compiler/plan/algorithm_rules.h"
-#include "compiler/plan/cost_model.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/plan/scan/plan.h"
+#include "compiler/plan/variations.h"
 
 #include <algorithm>
 
@@ -31,7 +30,7 @@ bool is_profitable_by_rows(const Instruction& scan, int64_t lanes, const PlanOpt
          2 * static_cast<int64_t>(type.byte_size()) > options.target.l1_bytes;
 }
 
-class ScanRules final : public RulesOf<ScanPlan> {
+class ScanRules final : public RulesByLanes<ScanPlan> {
 public:
   explicit ScanRules(Algorithm algorithm) : algorithm_(algorithm) {}
 
@@ -57,21 +56,6 @@ public:
       plan.by_rows |= can_take_rows && is_profitable_by_rows(instruction, plan.lanes, options);
     }
     return check_lanes(plan.lanes, target);
-  }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    std::vector<Candidate> all = only(undecided(), instruction, context);
-    if (max <= 1 || all.empty()) return all;
-    const ScanPlan chosen = *all[0].plan.get_if<ScanPlan>();
-    const double cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
-    all[0].cycles = cycles;
-    for (int64_t lanes = chosen.lanes / 2; lanes >= 1; lanes /= 2) {
-      ScanPlan other = chosen;
-      other.lanes = lanes;
-      consider(other, cycles * static_cast<double>(chosen.lanes) / static_cast<double>(lanes), instruction,
-               context, all);
-    }
-    return best_of(std::move(all), max);
   }
 
 private:

@@ -1,8 +1,7 @@
 // The rules of the k first elements of rows.
-#include "compiler/plan/algorithm_rules.h"
-#include "compiler/plan/cost_model.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/plan/top_k/plan.h"
+#include "compiler/plan/variations.h"
 
 #include <algorithm>
 
@@ -14,7 +13,7 @@ constexpr int64_t kMaxSelected = 256;
 
 constexpr char kOtherOperation[] = "this is another operation than the kernel's";
 
-class TopKRules final : public RulesOf<TopKPlan> {
+class TopKRules final : public RulesByLanes<TopKPlan> {
 public:
   std::string check_varying(const Instruction& instruction) const override {
     if (!instruction.is(Opcode::TopK)) return kOtherOperation;
@@ -41,25 +40,21 @@ public:
     if (plan.selects && !can_select) return "there may be fewer elements than are selected";
     return plan.selects ? check_lanes(plan.lanes, context.options.target) : "";
   }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    std::vector<Candidate> all = only(undecided(), instruction, context);
-    if (max <= 1 || all.empty()) return all;
-    const TopKPlan chosen = *all[0].plan.get_if<TopKPlan>();
-    const double cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
-    all[0].cycles = cycles;
-    for (int64_t lanes = chosen.lanes / 2; lanes >= 1; lanes /= 2) {
-      TopKPlan other = chosen;
-      other.lanes = lanes;
-      consider(other, cycles * static_cast<double>(chosen.lanes) / static_cast<double>(lanes), instruction,
-               context, all);
-    }
+
+protected:
+  std::vector<TopKPlan> others(const TopKPlan& preferred, const Instruction& instruction,
+                               const PlanningContext& context, size_t max) const override {
+    std::vector<TopKPlan> all = RulesByLanes::others(preferred, instruction, context, max);
+    all.push_back({/*selects=*/false, 1});
+    return all;
+  }
+  double cycles(const TopKPlan& plan, const TopKPlan& preferred, const Instruction& instruction,
+                const PlanningContext& context) const override {
+    if (plan.selects) return RulesByLanes::cycles(plan, preferred, instruction, context);
     // A sort compares about log2 of the row's length as often.
-    double extent = extent_at(
-        instruction.operand(0).type().dims[static_cast<size_t>(instruction.attributes().integer("dim"))],
-        Size::Usual);
-    consider(TopKPlan{/*selects=*/false, 1}, cycles * (1 + std::log2(extent)), instruction, context, all);
-    return best_of(std::move(all), max);
+    auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+    double compared = 1 + std::log2(usual_extent(instruction.operand(0).type().dims[dim].extent));
+    return RulesOf::cycles(plan, preferred, instruction, context) * compared;
   }
 };
 

@@ -1,6 +1,5 @@
 // The rules of walks over windows.
-#include "compiler/plan/algorithm_rules.h"
-#include "compiler/plan/cost_model.h"
+#include "compiler/plan/variations.h"
 #include "compiler/plan/varying_dims.h"
 #include "compiler/plan/windows/depthwise_chain.h"
 #include "compiler/plan/windows/window_cycles.h"
@@ -14,40 +13,46 @@ namespace {
 // The widest tile among candidates, and the steps of straight code that they may have.
 constexpr int64_t kMaxPixels = 14, kMaxBody = 160;
 
-// Walks whose epilogue takes sums from registers.
-template <class Plan> class WindowRules : public RulesOf<Plan> {
+WindowWalk depthwise_walk(const Instruction& instruction) {
+  const Instruction& convolution = *find_contraction(instruction)->op;
+  return {instruction.type(), convolution.attributes().window().dims, convolution.operand(1).dim(1),
+          /*has_taps=*/true};
+}
+
+WindowWalk pooling_walk(const Instruction& instruction) {
+  const std::vector<WindowDim>& dims = find_pooling(instruction)->op->attributes().window().dims;
+  return {instruction.type(), {dims.begin() + 2, dims.end()}};
+}
+
+class DepthwiseRules final : public RulesOf<DepthwisePlan> {
 public:
   std::string check_varying(const Instruction& instruction) const override {
     return check_varying_epilogue(instruction);
   }
-};
-
-class DepthwiseRules final : public WindowRules<DepthwisePlan> {
-public:
   std::string complete(DepthwisePlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
     return check(plan, instruction, context.options);
   }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    auto plan = plan_depthwise(instruction, context.options);
-    if (!plan) return {};
-    const Instruction& convolution = *find_contraction(instruction)->op;
-    const WindowWalk walk{instruction.type(), convolution.attributes().window().dims,
-                          convolution.operand(1).dim(1), /*has_taps=*/true};
-    auto cycles = [&](const DepthwisePlan& of) {
-      return window_cycles(walk, of.tiling, of.taps_in_registers, context.options.target);
-    };
-    std::vector<Candidate> all = only(*plan, instruction, context);
-    if (!all.empty()) all[0].cycles = cycles(*plan);
-    if (max <= 1 || all.empty()) return all;
-    for (const WindowTiling& tiling : window_tilings(walk, kMaxPixels, kMaxBody)) {
-      DepthwisePlan other = *plan;
-      other.tiling = tiling;
-      other.taps_in_registers = plan->taps_in_registers && tiling.unrolled;
-      consider(other, cycles(other), instruction, context, all);
+
+protected:
+  std::optional<DepthwisePlan> preferred(const Instruction& instruction,
+                                         const PlanningContext& context) const override {
+    return plan_depthwise(instruction, context.options);
+  }
+  std::vector<DepthwisePlan> others(const DepthwisePlan& preferred, const Instruction& instruction,
+                                    const PlanningContext&, size_t) const override {
+    std::vector<DepthwisePlan> all;
+    for (const WindowTiling& tiling : window_tilings(depthwise_walk(instruction), kMaxPixels, kMaxBody)) {
+      all.push_back(preferred);
+      all.back().tiling = tiling;
+      all.back().taps_in_registers &= tiling.unrolled;
     }
-    return best_of(std::move(all), max);
+    return all;
+  }
+  double cycles(const DepthwisePlan& plan, const DepthwisePlan&, const Instruction& instruction,
+                const PlanningContext& context) const override {
+    return window_cycles(depthwise_walk(instruction), plan.tiling, plan.taps_in_registers,
+                         context.options.target);
   }
 };
 
@@ -57,58 +62,52 @@ public:
                        const PlanningContext& context) const override {
     return check(plan, instruction, context.options);
   }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t) const override {
-    if (!has_fusion_kind(instruction, FusionKind::DepthwiseChain)) return {};
-    return only(DepthwiseChainPlan{instruction.attributes().integer("rows", 0)}, instruction, context);
+
+protected:
+  std::optional<DepthwiseChainPlan> preferred(const Instruction& instruction,
+                                              const PlanningContext&) const override {
+    if (!has_fusion_kind(instruction, FusionKind::DepthwiseChain)) return std::nullopt;
+    return DepthwiseChainPlan{instruction.attributes().integer("rows", 0)};
   }
 };
 
-class PoolingRules final : public WindowRules<PoolingPlan> {
+class PoolingRules final : public RulesOf<PoolingPlan> {
 public:
+  std::string check_varying(const Instruction& instruction) const override {
+    return check_varying_epilogue(instruction);
+  }
   std::string complete(PoolingPlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
     return check(plan, instruction, context.options);
   }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    auto plan = plan_pooling(instruction, context.options);
-    if (!plan) return {};
-    const std::vector<WindowDim>& dims = find_pooling(instruction)->op->attributes().window().dims;
-    const std::vector<WindowDim> window(dims.begin() + 2, dims.end());
-    const WindowWalk walk{instruction.type(), window};
-    auto cycles = [&](const PoolingPlan& of) {
-      return window_cycles(walk, of.tiling, false, context.options.target);
-    };
-    std::vector<Candidate> all = only(*plan, instruction, context);
-    if (!all.empty()) all[0].cycles = cycles(*plan);
-    if (max <= 1 || all.empty()) return all;
-    for (const WindowTiling& tiling : window_tilings(walk, kMaxPixels, kMaxBody))
-      consider(PoolingPlan{tiling}, cycles(PoolingPlan{tiling}), instruction, context, all);
-    return best_of(std::move(all), max);
+
+protected:
+  std::optional<PoolingPlan> preferred(const Instruction& instruction,
+                                       const PlanningContext& context) const override {
+    return plan_pooling(instruction, context.options);
+  }
+  std::vector<PoolingPlan> others(const PoolingPlan&, const Instruction& instruction, const PlanningContext&,
+                                  size_t) const override {
+    std::vector<PoolingPlan> all;
+    for (const WindowTiling& tiling : window_tilings(pooling_walk(instruction), kMaxPixels, kMaxBody))
+      all.push_back({tiling});
+    return all;
+  }
+  double cycles(const PoolingPlan& plan, const PoolingPlan&, const Instruction& instruction,
+                const PlanningContext& context) const override {
+    return window_cycles(pooling_walk(instruction), plan.tiling, /*taps_in_registers=*/false,
+                         context.options.target);
   }
 };
 
-class RowPoolingRules final : public WindowRules<RowPoolingPlan> {
+class RowPoolingRules final : public RulesByLanes<RowPoolingPlan> {
 public:
+  std::string check_varying(const Instruction& instruction) const override {
+    return check_varying_epilogue(instruction);
+  }
   std::string complete(RowPoolingPlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
     return plan::complete(plan, instruction, context.options);
-  }
-  std::vector<Candidate> candidates(const Instruction& instruction, const PlanningContext& context,
-                                    size_t max) const override {
-    std::vector<Candidate> all = only(undecided(), instruction, context);
-    if (max <= 1 || all.empty()) return all;
-    const RowPoolingPlan chosen = *all[0].plan.get_if<RowPoolingPlan>();
-    const double cycles = predicted_cycles(instruction, context.options.target, context.model_weight_bytes);
-    all[0].cycles = cycles;
-    for (int64_t lanes = chosen.lanes / 2; lanes >= 1; lanes /= 2) {
-      RowPoolingPlan other = chosen;
-      other.lanes = lanes;
-      consider(other, cycles * static_cast<double>(chosen.lanes) / static_cast<double>(lanes), instruction,
-               context, all);
-    }
-    return best_of(std::move(all), max);
   }
 };
 

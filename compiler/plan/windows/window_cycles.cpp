@@ -2,6 +2,7 @@
 #include "compiler/plan/windows/window_cycles.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace firn::plan {
 namespace {
@@ -27,7 +28,8 @@ double window_cycles(const WindowWalk& walk, const WindowTiling& tiling, bool ta
   const double taps = walk.has_taps && !taps_in_registers ? steps : 0;
   const double compute = pixels * steps * parts / target.fma_pipes;
   const double loads = (columns + taps) * parts / target.loads_per_cycle;
-  const double latency = steps * (walk.has_taps ? target.fma_latency : 1) / (pixels * parts > 1 ? 1 : 0.5);
+  // The steps of a position wait for each other, however many positions go side by side.
+  const double latency = steps * (walk.has_taps ? target.fma_latency : 1);
   const double loops = tiling.unrolled ? 0 : (tiling.rolled ? steps : others) * kLoopInstructions / kIssue;
   const double tile = std::max({compute, loads, latency}) + loops + pixels + kTileInstructions / kIssue;
   const auto extent = static_cast<double>(result.dim(static_cast<int>(tiling.along) + 2));

@@ -8,8 +8,8 @@ namespace firn::plan {
 
 // A walk as the count sees it: windows of `window`, each position of which combines `channels` channels.
 struct WindowWalk {
-  const Type& result;
-  const std::vector<WindowDim>& window; // spatial dims
+  Type result;
+  std::vector<WindowDim> window; // spatial dims
   int64_t channels = 1;
   bool has_taps = false; // a depthwise convolution's; pooling has none
 };

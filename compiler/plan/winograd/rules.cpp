@@ -9,7 +9,7 @@ namespace {
 class WinogradRules final : public RulesOf<WinogradPlan> {
 public:
   std::string applies(const Instruction&, const PlanningContext&) const override {
-    return "it is chosen for all convolutions together (choose_winograd.h)";
+    return "it is weighed for all convolutions together";
   }
   std::string check_varying(const Instruction& instruction) const override {
     return check_varying_epilogue(instruction);
@@ -32,8 +32,12 @@ public:
     std::vector<Candidate> all;
     for (const WinogradGeometry& size :
          plan_winograd({*computed.convolution, computed.result, options.target, context.model_weight_bytes,
-                        nullptr, options.goals.threads}))
-      if (all.size() < max) consider(size.plan(), size.cycles, instruction, context, all);
+                        nullptr, options.goals.threads})) {
+      if (all.size() == max) break;
+      const size_t before = all.size();
+      consider(size.plan(), instruction, context, all);
+      if (all.size() > before) all.back().cycles = size.cycles;
+    }
     return all;
   }
 };
