@@ -2,7 +2,7 @@
 #include "compiler/graph/packing.h"
 #include "compiler/plan/algorithm_rules.h"
 #include "compiler/plan/fixed/plan.h"
-#include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+#include "compiler/plan/roots.h"
 #include "compiler/plan/varying_dims.h"
 
 namespace firn::plan {
@@ -65,17 +65,6 @@ public:
   }
 };
 
-class FusedSpatialSumRules final : public RulesOf<FixedPlan> {
-public:
-  KernelPlan undecided() const override { return FixedPlan{Algorithm::FusedSpatialSum}; }
-  std::string applies(const Instruction&, const PlanningContext&) const override {
-    return "the plan of its producer decides";
-  }
-  std::string complete(FixedPlan&, const Instruction& instruction, const PlanningContext&) const override {
-    return find_fused_sum(instruction) ? "" : "this is no sum behind a convolution";
-  }
-};
-
 class InlineRules final : public RulesOf<FixedPlan> {
 public:
   KernelPlan undecided() const override { return FixedPlan{Algorithm::Inline}; }
@@ -105,11 +94,6 @@ FIRN_OPERATION(PackElements, pack_elements)
 
 const AlgorithmRules& pack_rules() {
   static const PackRules rules;
-  return rules;
-}
-
-const AlgorithmRules& fused_spatial_sum_rules() {
-  static const FusedSpatialSumRules rules;
   return rules;
 }
 
