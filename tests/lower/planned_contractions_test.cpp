@@ -140,18 +140,29 @@ TEST_CASE("columns come in as many streams as plans say", "[lower][plan]") {
 }
 
 TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
-  expect_followed(
-      {"direct", "direct tile 1x1 columns outermost", "direct tile 5x2 rows outermost",
-       "direct tile 9x1 columns outermost rolled_epilogue",
-       "direct tile 4x2 splits 2 columns outermost bias_in_accumulators",
-       "direct tile 3x1 rows outermost rolled_epilogue bias_in_accumulators",
-       "direct tile 4x2 columns outermost optimize_size", "direct tile 4x2 columns outermost split_m 3",
-       "direct tile 2x1 columns outermost split_m 7 bias_in_accumulators", "winograd 4x4", "winograd 2x4",
-       "winograd 4x2 tile 3x1 batch 2", "winograd 4x2 tile 3x1 batch 2 separate_transform",
-       "winograd 2x2 tile 4x2 batch 3 separate_transform rolled_epilogue",
-       "winograd 4x4 tile 2x3 batch 6 separate_transform", "winograd 2x4 tile 1x1 batch 1 separate_transform",
-       "winograd 2x2 tile 2x2 batch 5 rolled_epilogue", "elements"},
-      convolution_text);
+  expect_followed({"direct",
+                   "direct tile 1x1 columns outermost",
+                   "direct tile 5x2 rows outermost",
+                   "direct tile 9x1 columns outermost rolled_epilogue",
+                   "direct tile 2x2 columns outermost rolled_epilogue max_unrolled_stores 0",
+                   "direct tile 5x2 columns outermost rolled_epilogue max_unrolled_stores 10",
+                   "direct tile 4x2 splits 2 columns outermost bias_in_accumulators",
+                   "direct tile 3x1 rows outermost rolled_epilogue bias_in_accumulators",
+                   "direct tile 4x2 columns outermost optimize_size",
+                   "direct tile 4x2 columns outermost split_m 3",
+                   "direct tile 2x1 columns outermost split_m 7 bias_in_accumulators",
+                   "winograd 4x4",
+                   "winograd 2x4",
+                   "winograd 4x2 tile 3x1 batch 2",
+                   "winograd 4x2 tile 3x1 batch 2 separate_transform",
+                   "winograd 2x2 tile 4x2 batch 3 separate_transform rolled_epilogue",
+                   "winograd 4x4 tile 2x2 batch 4 live_vectors 6",
+                   "winograd 4x4 tile 2x2 batch 4 live_vectors 64",
+                   "winograd 4x4 tile 2x3 batch 6 separate_transform",
+                   "winograd 2x4 tile 1x1 batch 1 separate_transform",
+                   "winograd 2x2 tile 2x2 batch 5 rolled_epilogue",
+                   "elements"},
+                  convolution_text);
   if (!target_of("", "native").has_embedded_broadcast) return; // several steps in one register want it
   for (const char* plan :
        {"direct tile 4x1 interleave 2 columns outermost", "direct tile 2x2 interleave 4 rows outermost",

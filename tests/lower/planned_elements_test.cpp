@@ -185,7 +185,8 @@ TEST_CASE("sorts follow plans written by hand", "[lower][plan]") {
       "%s#1 : i64[9,3]",
       "i64[9,3]"};
   expect_followed(sort, {"sort"});
-  expect_followed(top, {"top_k", "top_k sorts", "top_k selects lanes 1", "top_k selects lanes 4"});
+  expect_followed(top, {"top_k", "top_k sorts", "top_k selects lanes 1", "top_k selects lanes 4",
+                        "top_k selects lanes 2 held 4", "top_k selects lanes 1 held 13 vectors 4"});
   CHECK(fails(sort, "top_k", "another operation"));
   CHECK(fails(top, "sort", "another operation"));
   CHECK(fails(top, "top_k selects lanes 3", "a power of two"));

@@ -52,7 +52,8 @@ TEST_CASE("pooling follows plans written by hand", "[lower][plan]") {
     for (const char* plan :
          {"pooling tile 1 along 1", "pooling tile 3 along 1 unrolled", "pooling tile 10 along 1",
           "pooling tile 4 along 0 unrolled", "pooling tile 3 along 0", "pooling tile 4 along 1 rolled",
-          "pooling tile 2 along 0 rolled"}) {
+          "pooling tile 2 along 0 rolled", "pooling tile 2 along 0 items 1",
+          "pooling tile 4 along 1 unrolled items 7"}) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(pooling_text(plan, cpu), {.tolerance = 0, .cpus = {cpu}});
     }
@@ -92,8 +93,8 @@ TEST_CASE("pooling of lines follows plans written by hand", "[lower][plan]") {
       {"maximum", "5,20", "1x3 pad 0_0x0_0x-1_-1x0_0", "3,18"},
   };
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
-    for (const char* plan :
-         {"row_pooling", "row_pooling lanes 1", "row_pooling lanes 4", "row_pooling lanes 16"})
+    for (const char* plan : {"row_pooling", "row_pooling lanes 1", "row_pooling lanes 4",
+                             "row_pooling lanes 16", "row_pooling lanes 4 max_unrolled_window 0"})
       for (const Case& c : cases) {
         INFO(cpu << ": " << plan);
         expect_lowered_module(row_pooling_text(c.reducer, c.in, c.window, c.out, plan),

@@ -123,8 +123,10 @@ TEST_CASE("a number of rows that varies", "[lower][extents]") {
 }
 
 TEST_CASE("trees follow plans written by hand", "[lower][plan]") {
-  for (const char* plan : {"trees tile 1x1 block 1", "trees tile 2x3 block 4", "trees tile 1x4 block 5",
-                           "trees tile 16x1 block 16"})
+  for (const char* plan :
+       {"trees tile 1x1 block 1", "trees tile 2x3 block 4", "trees tile 1x4 block 5",
+        "trees tile 16x1 block 16", "trees tile 2x2 block 2 unchecked_steps 0 steps_per_check 1",
+        "trees tile 1x4 block 5 unchecked_steps 64"})
     expect_trees({.rows = Dim(21), .trees = 7, .results = 2, .plan = plan}, {.threads = 3});
 }
 

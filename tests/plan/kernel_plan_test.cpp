@@ -37,12 +37,14 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "direct tile 4x3 columns outermost lanes 16 unroll 3 epilogue_unroll 2 rolled_runs rolled_long_runs",
         "direct tile 4x3 columns outermost lanes 4 rolled_k prefetch_vectors prefetch_scalars lookup_words",
         "direct tile 3x1 rows outermost rest_splits 1,4,2 rest_rows 2",
+        "direct tile 4x3 columns outermost lanes 4 max_unrolled_stores 0",
         "direct mac fma f32 f32 f32 accumulators registers tile 4x2 splits 1",
         "polyphase tile 4x2 columns outermost bias_in_accumulators",
         "planar tile 3x4 columns outermost",
         "winograd 4x2",
         "winograd 4x4 tile 14x2 splits 2 batch 56 rolled_epilogue",
         "winograd 2x2 tile 8x3 batch 16 separate_transform",
+        "winograd 4x4 tile 14x2 batch 56 live_vectors 12",
         "depthwise_chain rows 3",
         "attention",
         "attention tile 12x2 unroll 4 block 64 packs_keys packs_values",
@@ -61,6 +63,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "rows lanes 4 stores_exponentials fast_exp in_producer",
         "row_pooling",
         "row_pooling lanes 8",
+        "row_pooling lanes 8 max_unrolled_window 3",
         "rows lanes 8 unroll 4 accumulators 2 stores_exponentials in_producer",
         "elements",
         "elements lanes 4",
@@ -73,6 +76,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "resample gathers lanes 16",
         "trees",
         "trees tile 4x2 block 64",
+        "trees tile 4x2 block 64 unchecked_steps 0 steps_per_check 2",
         "fused_spatial_sum",
         "inline",
         "concatenate",
@@ -89,6 +93,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "top_k",
         "top_k sorts",
         "top_k selects lanes 16",
+        "top_k selects lanes 8 held 64 vectors 4",
         "pack_elements",
         "depthwise tile 7 along 1 rolled_epilogue bias_in_accumulators",
         "depthwise tile 7 along 1",
@@ -96,7 +101,8 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "depthwise tile 14 along 0 unrolled",
         "depthwise tile 6 along 2 unrolled taps_in_registers",
         "pooling tile 8 along 1 unrolled",
-        "pooling tile 1 along 0"})
+        "pooling tile 1 along 0",
+        "pooling tile 1 along 0 rolled items 4"})
     CHECK(printed(text) == text);
 }
 

@@ -7,19 +7,13 @@ namespace firn::lower {
 
 using kernel::Register;
 
-namespace {
-
-constexpr int kMaxUnrolledStores = 4; // straight stores with a long epilogue: more are a loop
-
-} // namespace
-
 void TileStores::store(const TilePosition& position, int rows, int vectors,
                        const std::vector<Register>& accumulators) {
   if (spec_.columns_end) {
     put_in_memory(rows * vectors, accumulators);
     return store_columns(position, rows, vectors);
   }
-  if (spec_.spill_buffer < 0 || rows * vectors <= kMaxUnrolledStores)
+  if (spec_.spill_buffer < 0 || rows * vectors <= max_unrolled_)
     return store_totals(position, store_rows(position, rows, vectors, accumulators));
   put_in_memory(rows * vectors, accumulators);
   store_totals(position, store_in_loop(position, 0, rows, vectors, 0, /*adds_initial=*/false));
@@ -151,7 +145,7 @@ int add_spill_buffer(kernel::Builder& builder, const plan::ContractionShape& sha
   plan::ColumnGroups groups = plan::column_groups(shape.n, tiling.tile);
   int64_t vectors = std::max(groups.full_groups > 0 ? groups.vectors : 0, groups.rest_vectors);
   bool is_needed = by_column || shape.mac.kind == MacKind::TileMatrix ||
-                   std::min<int64_t>(tiling.tile.rows, shape.m) * vectors > kMaxUnrolledStores;
+                   std::min<int64_t>(tiling.tile.rows, shape.m) * vectors > tiling.max_unrolled_stores;
   if (!is_needed) return -1;
   return builder.add_scratch("sums", element, tiling.accumulator_tiles * largest_tile(shape, tiling));
 }

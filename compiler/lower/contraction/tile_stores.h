@@ -10,7 +10,7 @@ class TileStores {
 public:
   TileStores(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
       : b_(builder), spec_(spec), groups_(plan::column_groups(spec.shape.n, tiling.tile)),
-        unroll_(tiling.epilogue_unroll) {}
+        unroll_(tiling.epilogue_unroll), max_unrolled_(tiling.max_unrolled_stores) {}
 
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors,
@@ -41,7 +41,8 @@ private:
   kernel::Builder& b_;
   const ContractionSpec& spec_;
   plan::ColumnGroups groups_;
-  int64_t unroll_; // rows that the epilogue's loop takes at a time
+  int64_t unroll_;   // rows that the epilogue's loop takes at a time
+  int max_unrolled_; // vectors of sums that have straight code
 };
 
 // Elements of the sums of the largest tile: the last panel's group may be wider than the others.

@@ -17,8 +17,6 @@ using kernel::OpKind;
 using kernel::Predicate;
 using kernel::Register;
 
-constexpr int kRunBytes = 64;
-
 // Copies all channels of one position.
 class ChannelRuns {
 public:
@@ -56,7 +54,7 @@ public:
   }
 
 private:
-  int64_t max() const { return kRunBytes / kernel::scalar_bytes(scalar_); }
+  int64_t max() const { return kCacheLineBytes / kernel::scalar_bytes(scalar_); }
   kernel::MachineType run_type(int64_t channel) const {
     return {scalar_, static_cast<int>(std::min(max(), room_ - channel))};
   }

@@ -21,8 +21,6 @@ using kernel::Register;
 using kernel::Scalar;
 using Registers = std::vector<Register>;
 
-constexpr int64_t kMaxUnrolledRows = 16; // lines of a window as straight code, if all are inside
-
 // Calls `body(first, count)` for vectors along [0, extent): whole ones, then the rest in powers of two.
 void each_vector(Builder& b, const IntExpr& extent, int64_t lanes,
                  const std::function<void(const IntExpr& first, int count)>& body) {
@@ -36,10 +34,11 @@ void each_vector(Builder& b, const IntExpr& extent, int64_t lanes,
 class RowPooling {
 public:
   RowPooling(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
-             int lanes)
+             const plan::RowPoolingPlan& plan)
       : instruction_(instruction), root_(root), maker_(context, instruction, "pooling"), b_(maker_.builder()),
-        lanes_(lanes), input_(root.operands[0].type()), window_(root.op->attributes().window().dims),
-        along_(window_.back()), reducer_(*simple_reducer(*root.op)),
+        lanes_(static_cast<int>(plan.lanes)), max_unrolled_window_(plan.max_unrolled_window),
+        input_(root.operands[0].type()), window_(root.op->attributes().window().dims), along_(window_.back()),
+        reducer_(*simple_reducer(*root.op)),
         identity_(reducer_identity(reducer_, root.op->type().dtype)->get_double(0)) {
     in_ = input_.dims.back().extent;
     out_ = instruction.type().dims.back().extent;
@@ -134,7 +133,7 @@ private:
       });
       return Registers{};
     };
-    if (taps > kMaxUnrolledRows || never_inside)
+    if (taps > max_unrolled_window_ || never_inside)
       reduce(false);
     else if (inside)
       b_.if_then_else(
@@ -198,6 +197,7 @@ private:
   KernelMaker maker_;
   Builder& b_;
   int lanes_;
+  int64_t max_unrolled_window_;
   Type input_;
   std::vector<WindowDim> window_;
   WindowDim along_;
@@ -214,7 +214,7 @@ private:
 
 void emit_row_pooling(LoweringContext& context, const Instruction& instruction,
                       const plan::RowPoolingPlan& plan) {
-  RowPooling(context, instruction, *plan::find_pooling(instruction), static_cast<int>(plan.lanes)).emit();
+  RowPooling(context, instruction, *plan::find_pooling(instruction), plan).emit();
 }
 
 } // namespace firn::lower

@@ -12,15 +12,13 @@ namespace {
 using kernel::Builder;
 using kernel::Register;
 
-// The independent pieces of work that a kernel is cut into for threads.
-constexpr int64_t kPieces = 16;
-
 } // namespace
 
 WindowTiles::WindowTiles(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes,
                          const plan::WindowTiling& tiling)
     : input_(input), result_(result), window_(std::move(window)), lanes_(lanes),
-      along_(static_cast<size_t>(tiling.along)), unrolled_(tiling.unrolled), rolled_(tiling.rolled) {
+      along_(static_cast<size_t>(tiling.along)), unrolled_(tiling.unrolled), rolled_(tiling.rolled),
+      items_(tiling.items) {
   bool varies = !in_extent(along_).is_constant() || !out_extent(along_).is_constant();
   if (rolled_)
     add_rolled_tiles(static_cast<int>(tiling.pixels));
@@ -111,7 +109,7 @@ void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& b
                        const TileBody& tile) const {
   int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_;
   IntExpr maps = result_.dims[0].extent * blocks, map_rows = along_ == 0 ? IntExpr(1) : out_extent(0);
-  IntExpr pieces = min(max(floor_div(kPieces, at_least_one(maps)), 1), at_least_one(map_rows)),
+  IntExpr pieces = min(max(floor_div(items_, at_least_one(maps)), 1), at_least_one(map_rows)),
           chunk = ceil_div(map_rows, pieces);
   pieces = ceil_div(map_rows, at_least_one(chunk));
   IntExpr p = b.set_parallel(maps * pieces);

@@ -134,6 +134,7 @@ private:
   size_t along_ = 0;
   bool unrolled_ = false;
   bool rolled_ = false;           // the window along `along` is a loop; tiles name no columns
+  int64_t items_;                 // items for threads
   std::vector<Segment> segments_; // the first has as many pixels as any
   std::optional<Segment> edges_;  // pixels at both edges, counted through, where `along` varies
 };

@@ -13,19 +13,13 @@ using kernel::OpKind;
 using kernel::Register;
 using kernel::Scalar;
 
-namespace {
-
-constexpr int kLiveVectors = 20; // vectors of 32 registers, beside those of the transform itself
-
-} // namespace
-
 void WinogradInputs::transform(const Position& at, const IntExpr& block, const IntExpr& tile) {
   int wide = plan_.width.inputs(), out_wide = plan_.width.outputs;
   Position corner{at.feature_map, at.row * plan_.height.outputs - plan_.pad_height,
                   at.column * out_wide - plan_.pad_width};
   auto in_registers = [&](const TileClass& inside) {
     // Registers limit the columns of points that are transformed at a time.
-    int step = std::max(1, kLiveVectors / plan_.height.inputs());
+    int step = std::max(1, plan_.live_vectors / plan_.height.inputs());
     emit_pieces(b_, (wide + step - 1) / step, [&](int piece) {
       int first = piece * step;
       transform_columns(first, std::min(step, wide - first), inside, corner, block, tile);

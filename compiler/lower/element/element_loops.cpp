@@ -282,9 +282,7 @@ private:
   // One long loop, cut into pieces for threads.
   void emit_chunks(const LoopPartition& partition, const Group& group,
                    const std::vector<IntExpr>& positions) {
-    int64_t max = group.extent.upper_bound() / lanes_;
-    int64_t chunk = std::max<int64_t>(items_.min_elements / 4 / lanes_, (max + 63) / 64);
-    chunk = std::max<int64_t>(chunk / unroll_ * unroll_, 1);
+    int64_t chunk = plan::vectors_of_item(items_, group.extent.upper_bound() / lanes_, lanes_, unroll_);
     bool varies = !group.extent.is_constant();
     IntExpr vectors = floor_div(group.extent, lanes_);
     int rest = varies ? 0 : static_cast<int>(group.extent.value() % lanes_);
@@ -346,7 +344,7 @@ void emit_vector_loop(Builder& builder, const IntExpr& extent, int lanes, int64_
       [&](const IntExpr& v) {
         body({symbol, v * lanes, lanes});
       },
-      vectors.upper_bound() >= 2 * unroll ? unroll : 1);
+      plan::unroll_along(vectors.upper_bound(), unroll));
   if (!extent.is_constant()) return emit_ladder(builder, extent, lanes, symbol, body);
   auto rest = static_cast<int>(extent.value() % lanes);
   if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, rest});

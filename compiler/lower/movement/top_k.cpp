@@ -22,7 +22,6 @@ using kernel::Scalar;
 using Registers = std::vector<Register>;
 
 constexpr kernel::MachineType kNumber{Scalar::I64, 1};
-constexpr int64_t kMinHeld = 2048; // keys: more bisections of fewer cost more
 
 bool is_wide(DType dtype) {
   return bit_width(dtype) == 64;
@@ -76,10 +75,10 @@ Register across(Builder& b, OpKind kind, Register vector) {
 // Candidates for the k greatest keys with their positions in the line, lower ones first.
 class Candidates {
 public:
-  // `held`: the most candidates there may be.
-  Candidates(KernelMaker& maker, Scalar key, int64_t k, int64_t held, int lanes)
+  // `held`: the most candidates there may be; `max_vectors`: vectors of keys that are counted side by side.
+  Candidates(KernelMaker& maker, Scalar key, int64_t k, int64_t held, int lanes, int64_t max_vectors)
       : b_(maker.builder()), key_{key, 1}, k_(k), lanes_(lanes) {
-    while (vectors_ < 8 && vectors_ * lanes_ < k_) vectors_ *= 2;
+    while (vectors_ < max_vectors && vectors_ * lanes_ < k_) vectors_ *= 2;
     capacity_ = held + vectors_ * lanes_;
     keys_ = maker.scratch(key, capacity_, "keys");
     positions_ = maker.scratch(Scalar::I32, capacity_, "positions");
@@ -270,15 +269,17 @@ private:
 
 class Selection {
 public:
-  Selection(KernelMaker& maker, const Instruction& top_k, int lanes)
+  Selection(KernelMaker& maker, const Instruction& top_k, const plan::TopKPlan& plan)
       : b_(maker.builder()), top_k_(top_k), operand_(top_k.operand(0).type()),
         dim_(static_cast<size_t>(top_k.attributes().integer("dim"))),
-        largest_(top_k.attributes().flag("largest", true)), lanes_(lanes),
+        largest_(top_k.attributes().flag("largest", true)), lanes_(static_cast<int>(plan.lanes)),
         extent_(operand_.dims[dim_].extent), in_(maker.read(top_k.operand(0))),
         values_(maker.write(result_of(top_k, 0))), indices_(maker.write(result_of(top_k, 1))),
-        held_(std::min(extent_.upper_bound(), std::max(kMinHeld, 4 * k()))),
-        candidates_(maker, is_wide(operand_.dtype) ? Scalar::I64 : Scalar::I32, k(), held_ + lanes, lanes),
-        state_(maker.scratch(Scalar::I64, 2, "state")), block_(maker.scratch(key_scalar(), lanes, "block")) {}
+        held_(std::min(extent_.upper_bound(), std::max(plan.held, 4 * k()))),
+        candidates_(maker, is_wide(operand_.dtype) ? Scalar::I64 : Scalar::I32, k(), held_ + lanes_, lanes_,
+                    plan.vectors),
+        state_(maker.scratch(Scalar::I64, 2, "state")), block_(maker.scratch(key_scalar(), lanes_, "block")) {
+  }
 
   void emit_line(const Index& line) {
     IntExpr first = min(extent_, IntExpr(held_));
@@ -383,7 +384,7 @@ void emit_top_k(LoweringContext& context, const Instruction& top_k, const plan::
   if (top_k.type().is_static() && top_k.type().num_elements() == 0) return;
   if (!plan.selects) return emit_sorted_top_k(context, top_k);
   KernelMaker maker(context, top_k, "top_k");
-  Selection selection(maker, top_k, static_cast<int>(plan.lanes));
+  Selection selection(maker, top_k, plan);
   const Type& operand = top_k.operand(0).type();
   emit_sort_lines(maker, operand, static_cast<size_t>(top_k.attributes().integer("dim")),
                   [&](const Index& line) { selection.emit_line(line); });

@@ -100,9 +100,7 @@ private:
 
   // Takes as many steps as the longest walk has. Long walks end early once a step moves none of them.
   Registers walk(const IntExpr& row, int64_t trees, Registers walks) {
-    constexpr int64_t kShort = 8; // steps that are taken without a look whether any walk still moves
-    constexpr int64_t kSteps = 4; // steps between two such looks
-    if (trees_.depth <= kShort)
+    if (trees_.depth <= plan_.unchecked_steps)
       return b_->loop_carried(0, trees_.depth, 1, std::move(walks), [&](const IntExpr&, const Registers& at) {
         return next_entries(row, trees, at);
       });
@@ -118,12 +116,12 @@ private:
         },
         [&](const Registers& at) {
           Registers last(at.begin(), at.begin() + static_cast<int64_t>(count)), next = last;
-          for (int64_t i = 0; i < kSteps; ++i) next = next_entries(row, trees, last = next);
+          for (int64_t i = 0; i < plan_.steps_per_check; ++i) next = next_entries(row, trees, last = next);
           Register moved = integer(0);
           for (size_t i = 0; i < count; ++i)
             moved = b_->binary(OpKind::Or, moved, b_->binary(OpKind::Xor, last[i], next[i]));
           next.push_back(moved);
-          next.push_back(b_->binary(OpKind::IAdd, at[count + 1], integer(kSteps)));
+          next.push_back(b_->binary(OpKind::IAdd, at[count + 1], integer(plan_.steps_per_check)));
           return next;
         });
     done.resize(count);

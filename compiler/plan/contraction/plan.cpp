@@ -28,6 +28,8 @@ Fields derived_fields(Tiling& t) {
              "steps of the innermost loop of the reduction per iteration"),
       number("epilogue_unroll", t.epilogue_unroll, between(1, kMaxTile),
              "rows that a rolled epilogue takes at a time"),
+      number("max_unrolled_stores", t.max_unrolled_stores, between(0, kMaxTile),
+             "vectors of accumulators up to which a rolled epilogue is straight code"),
       flag("rolled_runs", t.rolls_runs,
            "runs of window positions that the same rows take are loops, if short"),
       flag("rolled_long_runs", t.rolls_long_runs, "they are loops whatever they hold"),

@@ -111,7 +111,9 @@ struct Tiling {
   int accumulator_tiles = 1, k_blocks = 1;
   // The epilogue of a tile runs between the steps of the next tile, a few rows at each.
   bool interleaves_epilogue = false;
-  int epilogue_unroll = 1;    // rows that a loop over sums in memory takes at a time
+  int epilogue_unroll = 1; // rows that a loop over sums in memory takes at a time
+  // Vectors of accumulators up to which a long epilogue is straight code; more pass through memory.
+  int max_unrolled_stores = 4;
   int64_t row_block = 0;      // rows that pass all columns before the next rows do; 0: all rows
   int64_t split_m = 1;        // columns outermost: items into which a group's walk over the rest is cut
   bool optimize_size = false; // small code before speed: nothing unrolled

@@ -131,6 +131,16 @@ int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& e
   return std::max<int64_t>(1, std::min(enough, outer * extent.upper_bound() / items.wanted));
 }
 
+int64_t vectors_of_item(const ElementItems& items, int64_t vectors, int64_t lanes, int64_t unroll) {
+  constexpr int64_t kMaxItems = 64;
+  int64_t count = std::max<int64_t>(items.min_elements / 4 / lanes, (vectors + kMaxItems - 1) / kMaxItems);
+  return std::max<int64_t>(count / unroll * unroll, 1);
+}
+
+int64_t unroll_along(int64_t vectors, int64_t unroll) {
+  return vectors >= 2 * unroll ? unroll : 1;
+}
+
 int64_t parts_of_slices(int threads, int64_t elements, int64_t extent, int64_t lanes) {
   constexpr int64_t kMinVectors = 4;
   if (threads <= 1) return 1;

@@ -30,6 +30,12 @@ ElementItems element_items(int threads, int64_t k_extent);
 // varies would take as long as its elements.
 int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& extent, int64_t inner);
 
+// How many vectors an item takes of a single loop over up to `vectors` vectors: whole iterations of `unroll`
+// copies.
+int64_t vectors_of_item(const ElementItems& items, int64_t vectors, int64_t lanes, int64_t unroll);
+// Copies per iteration of a loop over up to `vectors` vectors: loops of few iterations have one.
+int64_t unroll_along(int64_t vectors, int64_t unroll);
+
 // How many parts the slices of a scatter are cut into along their last dim of `extent`, each part an item
 // that reads all indices: one, unless each takes enough of the `elements` of all updates, and some vectors.
 int64_t parts_of_slices(int threads, int64_t elements, int64_t extent, int64_t lanes);

@@ -10,6 +10,9 @@ namespace firn::plan {
 struct TopKPlan {
   bool selects = false;
   int64_t lanes = 0; // one of a sort; 0: the cost model's, and whether it selects too
+  // Keys of a row that are there at a time, unless k is near: more bisections of fewer keys cost more.
+  int64_t held = 2048;
+  int64_t vectors = 8; // vectors of keys that a bisection counts side by side, at most
   Fields fields();
 };
 

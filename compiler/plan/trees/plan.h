@@ -10,6 +10,8 @@ namespace firn::plan {
 struct TreesPlan {
   int64_t rows = 0, trees = 1; // rows and trees of a tile; no rows: the cost model chooses
   int64_t block = 1;
+  // Walks of trees deeper than that end early: all walks of a tile are looked at every few steps.
+  int64_t unchecked_steps = 8, steps_per_check = 4;
   Fields fields();
 };
 

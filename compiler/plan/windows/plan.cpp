@@ -16,7 +16,9 @@ Fields window_fields(WindowTiling& tiling) {
               .with(Presence::Required),
           number("along", tiling.along, at_least(0), "the spatial dim along which they lie")
               .with(Presence::Required),
-          choice("walk", code, "positions inside have straight code; or the window along the dim is a loop")};
+          choice("walk", code, "positions inside have straight code; or the window along the dim is a loop"),
+          number("items", tiling.items, at_least(1),
+                 "items for threads: rows are cut if blocks of channels are fewer")};
 }
 
 } // namespace
@@ -38,7 +40,8 @@ Fields PoolingPlan::fields() {
 }
 
 Fields RowPoolingPlan::fields() {
-  return {lanes_field(lanes)};
+  return {lanes_field(lanes), number("max_unrolled_window", max_unrolled_window, at_least(0),
+                                     "rows of a window up to which they are straight code")};
 }
 
 } // namespace firn::plan

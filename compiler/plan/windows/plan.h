@@ -13,6 +13,7 @@ struct WindowTiling {
   int64_t along = 0;     // the spatial dim
   bool unrolled = false; // positions whose whole window is inside get straight code
   bool rolled = false;   // the window along that dim is a loop, so that code does not grow with it
+  int64_t items = 16;    // items for threads: rows are cut if blocks of channels are fewer
   bool operator==(const WindowTiling&) const = default;
 };
 
@@ -44,6 +45,8 @@ struct PoolingPlan {
 // which stays in the nearest cache, then lanes along it.
 struct RowPoolingPlan {
   int64_t lanes = 0; // 0: the cost model's
+  int64_t max_unrolled_window =
+      16; // rows of a window up to which they are straight code where all are inside
   Fields fields();
 };
 

@@ -13,7 +13,9 @@ Fields WinogradPlan::fields() {
          {number("batch", batch, at_least(1), "tiles of the image that are transformed at a time")
               .with(Presence::Required),
           flag("separate_transform", separate_transform, "inputs are transformed by their own kernel"),
-          rolled_epilogue_field(rolled_epilogue)});
+          rolled_epilogue_field(rolled_epilogue),
+          number("live_vectors", live_vectors, between(1, kMaxTile),
+                 "vectors of a transform of inputs that are in registers at a time")});
   return fields;
 }
 

@@ -6,6 +6,8 @@
 
 namespace firn::plan {
 
+constexpr int kLiveVectors = 20; // vectors of 32 registers, beside those of the transform itself
+
 // A convolution by Winograd's algorithm (plan/winograd/winograd.h).
 struct WinogradPlan {
   int outputs_high = 0, outputs_wide = 0; // outputs of one transform
@@ -14,6 +16,9 @@ struct WinogradPlan {
   bool separate_transform =
       false; // inputs are transformed by a kernel of their own; of products, threads share filters
   bool rolled_epilogue = false; // see ContractionPlan
+  // Vectors of the points of a tile that the transform of inputs has in registers at a time, if whole tiles
+  // fit the registers.
+  int live_vectors = kLiveVectors;
   Fields fields();
 };
 

@@ -343,7 +343,12 @@ std::string WinogradGeometry::name() const {
 }
 
 WinogradPlan WinogradGeometry::plan() const {
-  return {height.outputs, width.outputs, tiling.tile, batch, separate_transform};
+  return {.outputs_high = height.outputs,
+          .outputs_wide = width.outputs,
+          .tile = tiling.tile,
+          .batch = batch,
+          .separate_transform = separate_transform,
+          .live_vectors = live_vectors};
 }
 
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
@@ -364,6 +369,7 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       if (forced && (forced->outputs_high != high || forced->outputs_wide != wide)) continue;
       WinogradGeometry plan = *geometry;
       plan.panel = request.panel;
+      if (forced) plan.live_vectors = forced->live_vectors;
       plan.height = transform(high, taps_high);
       plan.width = transform(wide, taps_wide);
       plan.actual.tiles_high = ceil_div(plan.actual.out_height, high);

@@ -54,6 +54,7 @@ struct WinogradGeometry {
   int lanes = 0;
   int panel = 0;                        // panel of the packed filters, if their form is given
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
+  int live_vectors = kLiveVectors;      // see WinogradPlan
   Tiling tiling;                        // tiling of the products: rows are tiles, columns filters
   // Estimate for the whole over all sizes (cost_model.h), its operands and scratch near.
   double cycles = 0;
