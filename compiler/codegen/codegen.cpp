@@ -55,11 +55,9 @@ Result check_programs(const kernel::Program& program, const CodegenOptions& opti
 Expected<std::unique_ptr<Generation>> generate_module(const kernel::Program& program,
                                                       const CodegenOptions& options, Stage stage,
                                                       bool embed_weights) {
-  auto features = features_of_targets(options);
-  if (!features) return features.error();
-  return generate(options, features->back(), stage, "", [&](Generation& generation) {
-    return emit_module(program, options, *features, generation.machine->createDataLayout(),
-                       generation.context, embed_weights, /*parts=*/nullptr);
+  return generate(options, stage, "", [&](Generation& generation) {
+    return emit_module(program, options, generation.machine->createDataLayout(), generation.context,
+                       embed_weights, /*parts=*/nullptr);
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
 namespace firn::codegen {
@@ -43,7 +42,9 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   case OpKind::FMaximum: return emit_minimum(a, b, /*maximum=*/true);
   case OpKind::FMinFast: return ir_.CreateSelect(ir_.CreateFCmpOLT(a, b), a, b);
   case OpKind::FMaxFast: return ir_.CreateSelect(ir_.CreateFCmpOGT(a, b), a, b);
-  case OpKind::FReciprocal: return emit_reciprocal(a);
+  case OpKind::FReciprocal:
+    if (llvm::Value* refined = instructions_->reciprocal(a)) return refined;
+    return ir_.CreateFDiv(llvm::ConstantFP::get(a->getType(), 1), a);
   case OpKind::FSqrt: return intrinsic(llvm::Intrinsic::sqrt);
   case OpKind::FCopySign: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a, b);
   case OpKind::FRem: {
@@ -62,7 +63,7 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   case OpKind::FCeil:
   case OpKind::FTrunc:
   case OpKind::FRoundEven:
-    if (!(kind == OpKind::FRoundEven ? context_.features.round_even : context_.features.rounding))
+    if (!(kind == OpKind::FRoundEven ? context_.target.has_round_even : context_.target.has_rounding))
       return expand_rounding(ir_, kind, a);
     return intrinsic(kind == OpKind::FFloor   ? llvm::Intrinsic::floor
                      : kind == OpKind::FCeil  ? llvm::Intrinsic::ceil
@@ -72,31 +73,12 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   }
 }
 
-// Division is slow: if the CPU has an estimate e of 14 bits, a step of Newton's method refines it, e (2 - a
-// e).
-llvm::Value* KernelEmitter::emit_reciprocal(llvm::Value* a) {
-  llvm::Value* one = llvm::ConstantFP::get(a->getType(), 1);
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
-  unsigned lanes = vector && vector->getElementType()->isFloatTy() ? vector->getNumElements() : 1;
-  if (!context_.features.reciprocal_14 || (lanes != 4 && lanes != 8 && lanes != 16))
-    return ir_.CreateFDiv(one, a);
-  llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_rcp14_ps_512
-                           : lanes == 8 ? llvm::Intrinsic::x86_avx512_rcp14_ps_256
-                                        : llvm::Intrinsic::x86_avx512_rcp14_ps_128;
-  llvm::Value* all = llvm::ConstantInt::getAllOnesValue(ir_.getIntNTy(std::max(lanes, 8u)));
-  llvm::Value* estimate = ir_.CreateIntrinsic(id, {}, {a, llvm::Constant::getNullValue(a->getType()), all});
-  llvm::Value* two = llvm::ConstantFP::get(a->getType(), 2);
-  llvm::Value* correction =
-      ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {ir_.CreateFNeg(a), estimate, two});
-  return ir_.CreateFMul(estimate, correction);
-}
-
 // IEEE minimum and maximum. x86's minps(a, b) = a < b ? a : b gives b for equal or unordered operands. Taking
 // it both ways round and OR-ing the bits gives min(-0, +0) = -0 and keeps the NaN; for the maximum AND gives
 // +0, and the NaN has to be put back.
 llvm::Value* KernelEmitter::emit_minimum(llvm::Value* a, llvm::Value* b, bool maximum) {
   using namespace llvm::PatternMatch;
-  if (context_.features.ieee_minimum) {
+  if (context_.target.has_ieee_minimum) {
     return ir_.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
   }
   auto fast = [&](llvm::Value* x, llvm::Value* y) {

@@ -3,9 +3,7 @@
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 namespace firn::codegen {
 
@@ -86,23 +84,14 @@ llvm::Value* KernelEmitter::from_f32(llvm::Value* value, Scalar to) {
     return ir_.CreateBitCast(ir_.CreateFPTrunc(value, shaped(ir_.getHalfTy(), value->getType())), carrier);
   }
   if (context_.flushes_bf16)
-    if (llvm::Value* rounded = round_to_bf16(value)) return ir_.CreateBitCast(rounded, carrier);
+    if (llvm::Value* rounded = instructions_->round_to_bf16(value))
+      return ir_.CreateBitCast(rounded, carrier);
   llvm::Value* bits = ir_.CreateBitCast(value, shaped(ir_.getInt32Ty(), value->getType()));
   llvm::Value* odd = ir_.CreateAnd(ir_.CreateLShr(bits, 16), number(bits, 1));
   llvm::Value* rounded = ir_.CreateAdd(ir_.CreateAdd(bits, number(bits, 0x7fff)), odd);
   llvm::Value* quiet = ir_.CreateOr(bits, number(bits, 0x400000));
   llvm::Value* chosen = ir_.CreateSelect(ir_.CreateFCmpUNO(value, value), quiet, rounded);
   return ir_.CreateTrunc(ir_.CreateLShr(chosen, 16), carrier);
-}
-
-// Rounds by the CPU's own instruction, for vectors of a register; null if it has none for so many lanes.
-llvm::Value* KernelEmitter::round_to_bf16(llvm::Value* value) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
-  if (lanes * 32 > context_.target.bf16_rounding_bits || (lanes != 8 && lanes != 16)) return nullptr;
-  return ir_.CreateIntrinsic(lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
-                                         : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256,
-                             {}, {value});
 }
 
 // f64 -> f32 towards the neighbour with an odd last bit when inexact: rounding that again to 16 bits is as
@@ -120,13 +109,13 @@ llvm::Value* KernelEmitter::round_to_odd(llvm::Value* wide) {
   return ir_.CreateBitCast(odd, real);
 }
 
-// The unrounded operand of `whole`, if it was rounded to nearest even and the conversion of f32 to i32 can do
-// that itself, as x86's does, which rounds like all its instructions; null: the conversion has to truncate.
-static llvm::Value* rounded_by_conversion(llvm::Value* whole, llvm::Type* integer, Arch arch) {
-  auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(whole);
-  bool rounds = arch == Arch::X86_64 && call && call->getIntrinsicID() == llvm::Intrinsic::roundeven;
-  bool fits = integer->getScalarType()->isIntegerTy(32) && whole->getType()->getScalarType()->isFloatTy();
-  return rounds && fits ? call->getArgOperand(0) : nullptr;
+// A conversion that rounds takes a number as it was before an op rounded it. Null: the conversion has to
+// truncate.
+llvm::Value* KernelEmitter::rounded_by_conversion(const Op& op) {
+  const Op* rounded = op.kind == OpKind::FToSI ? defined_by(op.operands[0], OpKind::FRoundEven) : nullptr;
+  if (!rounded || type(op.operands[0]).scalar != Scalar::F32 || !context_.target.has_round_even)
+    return nullptr;
+  return instructions_->round_to_words(value(rounded->operands[0]), type_of(type(op.results[0])));
 }
 
 llvm::Value* KernelEmitter::emit_cast(const Op& op) {
@@ -154,9 +143,7 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   case OpKind::FToUI:
     if (is_half(from.scalar)) a = to_f32(a, from.scalar);
     // Out of range LLVM gives poison; frozen it is merely any number.
-    if (llvm::Value* x = rounded_by_conversion(a, result, context_.target.arch);
-        x && op.kind == OpKind::FToSI)
-      return ir_.CreateFreeze(ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {result, x->getType()}, {x}));
+    if (llvm::Value* rounded = rounded_by_conversion(op)) return ir_.CreateFreeze(rounded);
     return ir_.CreateFreeze(op.kind == OpKind::FToSI ? ir_.CreateFPToSI(a, result)
                                                      : ir_.CreateFPToUI(a, result));
   case OpKind::FToSISat:
@@ -170,22 +157,11 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   case OpKind::Trunc:
     if (llvm::Value* bytes = saturated_bytes(a, result)) return bytes;
     if (llvm::Value* packed = saturated_by_packs(a, result)) return packed;
-    return truncated(a, result);
+    return instructions_->truncate(a, result);
   case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
   case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);
   default: FIRN_UNREACHABLE("op is no cast");
   }
-}
-
-// LLVM 19 on AArch64 narrows one element of <3 x i64> to a byte and stores stale register contents for the
-// others. The low halves of the words are picked first instead, and then become bytes.
-llvm::Value* KernelEmitter::truncated(llvm::Value* a, llvm::Type* result) {
-  auto* from = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
-  bool is_mistaken = from && context_.target.arch == Arch::AArch64 && from->getNumElements() == 3 &&
-                     from->getScalarSizeInBits() == 64 && result->getScalarSizeInBits() == 8;
-  if (!is_mistaken) return ir_.CreateTrunc(a, result);
-  llvm::Value* halves = ir_.CreateBitCast(a, llvm::FixedVectorType::get(ir_.getInt16Ty(), 12));
-  return ir_.CreateTrunc(ir_.CreateShuffleVector(halves, llvm::ArrayRef<int>{0, 4, 8}), result);
 }
 
 } // namespace firn::codegen

@@ -11,7 +11,8 @@ using namespace kernel;
 
 KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel, const CallFacts& facts)
     : context_(context), kernel_(kernel), facts_(facts), ir_(context.context),
-      values_(kernel.register_types.size(), nullptr),
+      instructions_(make_instruction_set(context.target, context.module, ir_)),
+      values_(kernel.register_types.size(), nullptr), definitions_(kernel.register_types.size(), nullptr),
       expressions_(ir_, context.index_type(), "kernel " + kernel.name) {}
 
 llvm::Type* KernelEmitter::type_of(MachineType type) const {
@@ -59,7 +60,7 @@ KernelFunction KernelEmitter::emit() {
   start_block(new_block("entry"));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) buffers_.push_back(function_->getArg(i));
   emit_scratch();
-  configure_tiles();
+  if (!kernel_.tiles.empty()) instructions_->configure_tiles(kernel_.tiles);
   auto argument = static_cast<unsigned>(kernel_.parameters.size() + kernel_.extents.size());
   if (kernel_.phase)
     emit_range(argument, [&](llvm::Value* phase) {
@@ -68,7 +69,7 @@ KernelFunction KernelEmitter::emit() {
     });
   else
     emit_iterations(argument, nullptr);
-  release_tiles();
+  if (!kernel_.tiles.empty()) instructions_->release_tiles();
   join_narrowed_stores();
   ir_.CreateRetVoid();
   return reduce_arguments();
@@ -102,7 +103,10 @@ void KernelEmitter::emit_iterations(unsigned argument, llvm::Value* is_back) {
 }
 
 void KernelEmitter::emit_block(const Block& block, std::vector<llvm::Value*>* yielded) {
-  for (const auto& op : block.ops) emit_op(*op, yielded);
+  for (const auto& op : block.ops) {
+    emit_op(*op, yielded);
+    for (kernel::Register result : op->results) definitions_[static_cast<size_t>(result.id)] = op.get();
+  }
 }
 
 void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
@@ -118,7 +122,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   case OpGroup::Compare: return set(op.results[0], emit_compare(op));
   case OpGroup::Cast: return set(op.results[0], emit_cast(op));
   case OpGroup::Vector: return set(op.results[0], emit_vector(op));
-  case OpGroup::Tile: return emit_tile(op);
+  case OpGroup::Tile: return instructions_->emit_tile(op, /*pointer=*/nullptr, /*element_bytes=*/0);
   case OpGroup::Memory: return emit_memory(op);
   case OpGroup::Control: break;
   }

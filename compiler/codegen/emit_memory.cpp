@@ -3,8 +3,6 @@
 // displacement.
 #include "compiler/codegen/kernel_emitter.h"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -98,7 +96,8 @@ void KernelEmitter::emit_memory(const Op& op) {
     return note_narrowed_store(op, ir_.CreateAlignedStore(stored, pointer, alignment));
   }
   case OpKind::TileLoad:
-  case OpKind::TileStore: return emit_tile_transfer(op, pointer);
+  case OpKind::TileStore:
+    return instructions_->emit_tile(op, pointer, scalar_bytes(kernel_.buffer(op.buffer).element));
   case OpKind::Gather:
   case OpKind::Scatter: return emit_indexed(op, pointer, all_lanes);
   default: FIRN_UNREACHABLE("op is no memory op");
@@ -121,33 +120,6 @@ llvm::Value* KernelEmitter::emit_guarded(llvm::Value* condition, llvm::Value* ot
   return phi;
 }
 
-// Looks bytes up in a table of 256 bytes: in its first half or its second, as the top bit of each byte says.
-llvm::Value* KernelEmitter::look_up_bytes(llvm::Value* table, llvm::Value* bytes) {
-  constexpr int kRegister = 64;
-  auto* whole = llvm::FixedVectorType::get(ir_.getInt8Ty(), kRegister);
-  int lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(bytes->getType())->getNumElements());
-  llvm::Value* parts[4];
-  for (unsigned i = 0; i < 4; ++i)
-    parts[i] = ir_.CreateAlignedLoad(whole, ir_.CreateConstGEP1_32(ir_.getInt8Ty(), table, kRegister * i),
-                                     llvm::Align(1));
-  std::vector<llvm::Value*> found;
-  for (int first = 0; first < lanes; first += kRegister) {
-    std::vector<int> order;
-    for (int lane = 0; lane < kRegister; ++lane) order.push_back(std::min(first + lane, lanes - 1));
-    llvm::Value* indices =
-        lanes == kRegister ? bytes
-                           : ir_.CreateShuffleVector(bytes, llvm::PoisonValue::get(bytes->getType()), order);
-    auto half = [&](int i) {
-      return ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_qi_512, {},
-                                 {parts[2 * i], indices, parts[2 * i + 1]});
-    };
-    llvm::Value* is_upper = ir_.CreateICmpSLT(indices, llvm::Constant::getNullValue(whole));
-    found.push_back(
-        slice(ir_.CreateSelect(is_upper, half(1), half(0)), 0, std::min(kRegister, lanes - first)));
-  }
-  return concatenate(found);
-}
-
 // Gathers and scatters: pointer + offsets in elements of the buffer.
 void KernelEmitter::emit_indexed(const Op& op, llvm::Value* pointer,
                                  const std::function<llvm::Value*(MachineType)>& all_lanes) {
@@ -157,11 +129,13 @@ void KernelEmitter::emit_indexed(const Op& op, llvm::Value* pointer,
   llvm::Value* offsets = value(op.operands[first]);
   llvm::Value* mask = op.operands.size() > first + 1 ? value(op.operands[first + 1]) : all_lanes(accessed);
   llvm::Align alignment = access_alignment(op);
-  auto* widened = llvm::dyn_cast<llvm::ZExtInst>(offsets);
+  // Bytes that are looked up by bytes may come from registers.
+  const Op* widened = defined_by(op.operands[first], OpKind::ZExt);
   bool of_bytes = gather && accessed.scalar == Scalar::I8 && accessed.lanes > 1 && widened &&
-                  widened->getSrcTy()->getScalarSizeInBits() == 8 && op.operands.size() == 1;
-  if (of_bytes && context_.target.has_byte_tables && kernel_.buffer(op.buffer).size >= 256)
-    return set(op.results[0], look_up_bytes(pointer, widened->getOperand(0)));
+                  type(widened->operands[0]).scalar == Scalar::I8 && op.operands.size() == 1;
+  if (of_bytes && kernel_.buffer(op.buffer).size >= 256)
+    if (llvm::Value* found = instructions_->look_up_bytes(pointer, value(widened->operands[0])))
+      return set(op.results[0], found);
   llvm::Type* element = type_of({kernel_.buffer(op.buffer).element, 1});
   llvm::Value* places = ir_.CreateGEP(element, pointer, {offsets});
   llvm::Type* result = type_of(accessed);

@@ -15,18 +15,16 @@ using namespace kernel;
 
 namespace {
 
-ModuleContext module_context(llvm::Module& module, const CodegenOptions& options,
-                             std::span<const TargetFeatures> features, size_t variant) {
-  return {module.getContext(), module, options.target_of(variant), features[variant], text_section(options),
+ModuleContext module_context(llvm::Module& module, const CodegenOptions& options, size_t variant) {
+  return {module.getContext(), module, options.target_of(variant), text_section(options),
           options.flushes_bf16};
 }
 
 // Emits the programs of one module.
 class ModuleEmitter {
 public:
-  ModuleEmitter(EmittedModule& result, const CodegenOptions& options,
-                std::span<const TargetFeatures> features, const KernelNames* parts)
-      : result_(result), options_(options), features_(features), parts_(parts) {}
+  ModuleEmitter(EmittedModule& result, const CodegenOptions& options, const KernelNames* parts)
+      : result_(result), options_(options), parts_(parts) {}
 
   void emit(const Program& program, bool embed_weights) {
     const Program* prepare = options_.prepare;
@@ -87,7 +85,7 @@ private:
   }
 
   ModuleContext context(size_t variant) const {
-    ModuleContext context = module_context(*result_.module, options_, features_, variant);
+    ModuleContext context = module_context(*result_.module, options_, variant);
     if (!options_.variants.empty()) context.suffix = "." + std::to_string(variant);
     context.parts = parts_;
     return context;
@@ -133,7 +131,6 @@ private:
 
   EmittedModule& result_;
   const CodegenOptions& options_;
-  std::span<const TargetFeatures> features_;
   const KernelNames* parts_;
 };
 
@@ -155,18 +152,17 @@ std::string text_section(const CodegenOptions& options) {
 }
 
 EmittedModule emit_module(const Program& program, const CodegenOptions& options,
-                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
-                          llvm::LLVMContext& context, bool embed_weights, const KernelNames* parts) {
+                          const llvm::DataLayout& layout, llvm::LLVMContext& context, bool embed_weights,
+                          const KernelNames* parts) {
   EmittedModule result = empty_module(options, layout, context);
-  ModuleEmitter(result, options, features, parts).emit(program, embed_weights);
+  ModuleEmitter(result, options, parts).emit(program, embed_weights);
   return result;
 }
 
 EmittedModule emit_module(const KernelPart& part, const CodegenOptions& options,
-                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
-                          llvm::LLVMContext& context) {
+                          const llvm::DataLayout& layout, llvm::LLVMContext& context) {
   EmittedModule result = empty_module(options, layout, context);
-  ModuleContext emission = module_context(*result.module, options, features, part.variant);
+  ModuleContext emission = module_context(*result.module, options, part.variant);
   emission.text_section = kPartSection;
   llvm::Function* function = KernelEmitter(emission, *part.kernel, part.facts).emit().function;
   add_thunk(*function, part.symbol);

@@ -1,6 +1,7 @@
 // Narrows words that were rounded from floats to bytes: instructions that saturate need no clamp, and stores
 // beside each other are narrowed together.
 #include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/vector_parts.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -218,7 +219,7 @@ void KernelEmitter::store_joined(llvm::Value* bytes, std::span<const NarrowedSto
     while (end < stores.size() && stores[end].offset == stores[end - 1].offset + kVectorBytes) ++end;
     count = std::bit_floor(end - first);
     llvm::Value* part =
-        slice(bytes, static_cast<int>(kVectorBytes * first), static_cast<int>(kVectorBytes * count));
+        slice(ir_, bytes, static_cast<int>(kVectorBytes * first), static_cast<int>(kVectorBytes * count));
     llvm::StoreInst* store = stores[first].store;
     ir_.CreateAlignedStore(part, store->getPointerOperand(), store->getAlign());
   }

@@ -67,10 +67,9 @@ private:
 
 class PartGenerator {
 public:
-  PartGenerator(const kernel::Program& program, const CodegenOptions& options,
-                std::vector<TargetFeatures> features)
-      : program_(program), options_(options), features_(std::move(features)),
-        parts_(list_parts(program, options)), codes_(parts_.kernels.size()) {
+  PartGenerator(const kernel::Program& program, const CodegenOptions& options)
+      : program_(program), options_(options), parts_(list_parts(program, options)),
+        codes_(parts_.kernels.size()) {
     for (size_t i = 0; i < codes_.size(); ++i) kept_.push_back(i);
   }
 
@@ -104,10 +103,9 @@ private:
     if (options_.cache)
       if (auto code = find_code(*options_.cache, part)) return codes_[number] = std::move(*code), Result();
     auto generated = codegen::generate(
-        options_, features_.back(), Stage::Object, ", in kernel '" + part.kernel->name + "'",
+        options_, Stage::Object, ", in kernel '" + part.kernel->name + "'",
         [&](Generation& generation) {
-          return emit_module(part, options_, features_, generation.machine->createDataLayout(),
-                             generation.context);
+          return emit_module(part, options_, generation.machine->createDataLayout(), generation.context);
         },
         idle_machines_.take());
     if (!generated) return generated.error();
@@ -155,10 +153,10 @@ private:
     KernelNames names;
     for (const auto& [kernel, number] : parts_.numbers) names[kernel] = part_of(*kernel).symbol;
     return codegen::generate(
-        options_, features_.back(), Stage::Object, "",
+        options_, Stage::Object, "",
         [&](Generation& generation) {
-          return emit_module(program_, options_, features_, generation.machine->createDataLayout(),
-                             generation.context, /*embed_weights=*/false, &names);
+          return emit_module(program_, options_, generation.machine->createDataLayout(), generation.context,
+                             /*embed_weights=*/false, &names);
         },
         idle_machines_.take());
   }
@@ -195,7 +193,6 @@ private:
 
   const kernel::Program& program_;
   const CodegenOptions& options_;
-  std::vector<TargetFeatures> features_;
   PartList parts_;
   std::vector<PartCode> codes_;
   IdleMachines idle_machines_;
@@ -205,9 +202,7 @@ private:
 } // namespace
 
 Expected<GeneratedObject> generate_in_parts(const kernel::Program& program, const CodegenOptions& options) {
-  auto features = features_of_targets(options);
-  if (!features) return features.error();
-  return PartGenerator(program, options, std::move(*features)).generate();
+  return PartGenerator(program, options).generate();
 }
 
 } // namespace firn::codegen

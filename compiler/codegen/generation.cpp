@@ -33,13 +33,12 @@ Result emit_module(Generation& generation, const CodegenOptions& options,
   return {};
 }
 
-Result compile(Generation& generation, const CodegenOptions& options, const TargetFeatures& baseline,
-               bool assembly) {
+Result compile(Generation& generation, const CodegenOptions& options, bool assembly) {
   llvm::Module& module = *generation.emitted.module;
   // Functions of several CPUs take what the least able one lacks, and all workarounds.
-  legalise(module, options.target, baseline);
+  legalise(module, options.target, options.baseline_target());
   optimise(module, *generation.machine, options.opt_level);
-  legalise(module, options.target, baseline);
+  legalise(module, options.target, options.baseline_target());
   if (const std::string& thunk = generation.emitted.thunk; !thunk.empty())
     generation.emitted.kernel_symbols = {settle_thunk(module, thunk)};
   if (options.opt_level != OptLevel::O0) hide_outer_addresses(module);
@@ -51,26 +50,8 @@ Result compile(Generation& generation, const CodegenOptions& options, const Targ
 
 } // namespace
 
-Expected<std::vector<TargetFeatures>> features_of_targets(const CodegenOptions& options) {
-  std::vector<TargetFeatures> features;
-  Result result;
-  std::string failure = run_guarded([&] {
-    for (size_t i = 0; result && i <= options.variants.size(); ++i) {
-      const TargetInfo& target = options.target_of(i);
-      auto machine = create_machine(target, options.opt_level);
-      if (machine)
-        features.push_back(target_features(target, **machine));
-      else
-        result = machine.error();
-    }
-  });
-  if (!failure.empty()) return llvm_failure(options, "", failure);
-  if (!result) return result.error();
-  return features;
-}
-
-Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, const TargetFeatures& baseline,
-                                               Stage stage, const std::string& subject,
+Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, Stage stage,
+                                               const std::string& subject,
                                                const std::function<EmittedModule(Generation&)>& emit,
                                                std::unique_ptr<llvm::TargetMachine> machine) {
   auto generation = std::make_unique<Generation>();
@@ -78,8 +59,7 @@ Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, co
   Result result;
   std::string failure = run_guarded([&] {
     result = emit_module(*generation, options, emit);
-    if (result && stage != Stage::Module)
-      result = compile(*generation, options, baseline, stage == Stage::Assembly);
+    if (result && stage != Stage::Module) result = compile(*generation, options, stage == Stage::Assembly);
   });
   if (!failure.empty()) {
     (void)generation.release();

@@ -27,15 +27,12 @@ struct Generation {
 
 enum class Stage : uint8_t { Module, Assembly, Object };
 
-// Features of the target, then those of the other CPUs.
-Expected<std::vector<TargetFeatures>> features_of_targets(const CodegenOptions& options);
-
 // Everything up to `stage` of the module that `emit` makes. `subject` names the module in messages, as in ",
 // in kernel 'k'". What a failure of LLVM leaves behind cannot be destroyed any more and stays. A `machine`
 // that another generation for the same options has finished with knows the CPU already; null: a new one is
 // made.
-Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, const TargetFeatures& baseline,
-                                               Stage stage, const std::string& subject,
+Expected<std::unique_ptr<Generation>> generate(const CodegenOptions& options, Stage stage,
+                                               const std::string& subject,
                                                const std::function<EmittedModule(Generation&)>& emit,
                                                std::unique_ptr<llvm::TargetMachine> machine = nullptr);
 

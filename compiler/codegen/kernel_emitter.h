@@ -1,9 +1,11 @@
-// Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
-// emit_call, emit_cast, emit_narrowing, emit_mac, emit_tile, emit_vector and emit_memory; emit_expression
-// computes indices, and emit_expand holds code for targets that lack an instruction.
+// Emits one kernel as one LLVM function. The class holds what all architectures share, split by concern over
+// emit_kernel, emit_arithmetic, emit_call, emit_cast, emit_narrowing, emit_mac, emit_vector and emit_memory;
+// instruction_set.h gives it the instructions of an architecture, emit_expression computes indices, and
+// emit_expand holds code for targets that lack an instruction.
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"
+#include "compiler/codegen/instruction_set.h"
 #include "compiler/codegen/kernel_calls.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/target/mac.h"
@@ -12,21 +14,11 @@
 #include <llvm/IR/Module.h>
 
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace firn::codegen {
-
-// Facts about the target that emission needs beyond TargetInfo.
-struct TargetFeatures {
-  bool rounding = true;         // floor, ceil, trunc are instructions
-  bool round_even = true;       // roundeven is an instruction
-  bool ieee_minimum = false;    // llvm.minimum and llvm.maximum are instructions
-  bool reciprocal_14 = false;   // vectors have reciprocals of 14 bits
-  bool integer_division = true; // 32-bit division is an instruction
-  bool long_shifts = true;      // 64-bit shifts and multiplications need no library
-  bool leading_zeros = true;    // counting leading zeros needs no library
-};
 
 // Names of functions in other modules.
 using KernelNames = std::map<const kernel::Kernel*, std::string>;
@@ -36,7 +28,6 @@ struct ModuleContext {
   llvm::LLVMContext& context;
   llvm::Module& module;
   const TargetInfo& target;
-  TargetFeatures features;
   std::string text_section;
   bool flushes_bf16 = false; // CodegenOptions::flushes_bf16
   std::string suffix = {};   // ends names that the module's programs would share; empty: there is one program
@@ -99,7 +90,6 @@ private:
   // emit_arithmetic.cpp
   llvm::Value* emit_float(const kernel::Op& op);
   llvm::Value* emit_float_op(kernel::OpKind kind, std::span<llvm::Value* const> operands);
-  llvm::Value* emit_reciprocal(llvm::Value* a);
   llvm::Value* emit_minimum(llvm::Value* a, llvm::Value* b, bool maximum);
   llvm::Value* emit_integer(const kernel::Op& op);
   llvm::Value* emit_division(kernel::OpKind kind, llvm::Value* a, llvm::Value* b);
@@ -108,10 +98,10 @@ private:
 
   // emit_cast.cpp
   llvm::Value* emit_cast(const kernel::Op& op);
+  llvm::Value* rounded_by_conversion(const kernel::Op& op);
   // 16-bit floats are carried as i16; these convert the carrier.
   llvm::Value* to_f32(llvm::Value* carrier, kernel::Scalar from);
   llvm::Value* from_f32(llvm::Value* value, kernel::Scalar to);
-  llvm::Value* round_to_bf16(llvm::Value* value);
   llvm::Value* round_to_odd(llvm::Value* wide);
   llvm::Value* half_to_float_bits(llvm::Value* carrier);
   llvm::Value* float_to_half_bits(llvm::Value* value);
@@ -133,7 +123,6 @@ private:
   };
   llvm::Value* saturated_bytes(llvm::Value* words, llvm::Type* bytes);
   llvm::Value* saturated_by_packs(llvm::Value* words, llvm::Type* narrow);
-  llvm::Value* truncated(llvm::Value* a, llvm::Type* result);
   void note_narrowed_store(const kernel::Op& op, llvm::StoreInst* store);
   void pass_narrowed_stores(const kernel::Op& op);
   void join_narrowed_stores();
@@ -142,35 +131,17 @@ private:
   llvm::Value* packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like);
 
   // emit_vector.cpp
-  bool permutes_bytes(llvm::Value* vector, const std::vector<int>& lanes) const;
-  llvm::Value* opaque(llvm::Value* vector);
   llvm::Value* emit_vector(const kernel::Op& op);
   llvm::Value* emit_reduction(const kernel::Op& op);
-  llvm::Value* slice(llvm::Value* vector, int first, int count);
-  llvm::Value* concatenate(std::vector<llvm::Value*> parts);
-  llvm::Value* every_nth(llvm::Value* vector, int n, int first);
+  llvm::Value* look_up(llvm::Value* table, llvm::Value* numbers);
 
   // emit_mac.cpp
   llvm::Value* emit_product(const kernel::Op& op);
   llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  // Products by instructions on registers with as many lanes as `sum`; a word of an operand holds a lane's
-  // steps.
-  llvm::Value* dot4_native(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  llvm::Value* dot4_narrow(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  llvm::Value* dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  llvm::Value* i16_dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  llvm::Value* dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  llvm::Value* alternate_bytes(llvm::Value* words, bool is_signed, bool odd);
   llvm::Type* shaped_integer(llvm::Value* like);
-
-  // emit_tile.cpp
-  void configure_tiles();
-  void release_tiles();
-  void emit_tile(const kernel::Op& op);
-  void emit_tile_transfer(const kernel::Op& op, llvm::Value* pointer);
 
   // emit_memory.cpp
   void emit_memory(const kernel::Op& op);
@@ -178,8 +149,6 @@ private:
   llvm::Value* expression(const IntExpr& expression) { return expressions_.emit(expression); }
   IntExpr resolve(const IntExpr& expression) const;
   llvm::Align access_alignment(const kernel::Op& op) const;
-  llvm::Value* look_up(llvm::Value* table, llvm::Value* numbers);
-  llvm::Value* look_up_bytes(llvm::Value* table, llvm::Value* bytes);
   void emit_indexed(const kernel::Op& op, llvm::Value* pointer,
                     const std::function<llvm::Value*(kernel::MachineType)>& all_lanes);
   // Emits `body` under a condition; the result is its value, or `otherwise` if the condition is false.
@@ -189,6 +158,11 @@ private:
   llvm::Type* type_of(kernel::MachineType type) const;
   llvm::Value* value(kernel::Register value) const { return values_[static_cast<size_t>(value.id)]; }
   kernel::MachineType type(kernel::Register value) const { return kernel_.type_of(value); }
+  // The op that gives a register, if it is of that kind; else null.
+  const kernel::Op* defined_by(kernel::Register value, kernel::OpKind kind) const {
+    const kernel::Op* op = definitions_[static_cast<size_t>(value.id)];
+    return op && op->kind == kind ? op : nullptr;
+  }
   void set(kernel::Register to, llvm::Value* value) { values_[static_cast<size_t>(to.id)] = value; }
   llvm::ConstantInt* index_constant(int64_t value) const {
     return llvm::ConstantInt::getSigned(context_.index_type(), value);
@@ -198,9 +172,11 @@ private:
   const kernel::Kernel& kernel_;
   const CallFacts& facts_;
   llvm::IRBuilder<> ir_;
+  std::unique_ptr<InstructionSet> instructions_;
   llvm::Function* function_ = nullptr;
-  std::vector<llvm::Value*> buffers_; // parameters, then scratch
-  std::vector<llvm::Value*> values_;
+  std::vector<llvm::Value*> buffers_;          // parameters, then scratch
+  std::vector<llvm::Value*> values_;           // by register
+  std::vector<const kernel::Op*> definitions_; // by register; null: no op that is emitted yet gives it
   ExpressionEmitter expressions_;
   std::vector<AddressEntry> addresses_; // computed in the current basic block
   bool has_offsets_ = false;            // some symbol has an offset

@@ -8,7 +8,6 @@
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/MCAsmInfo.h>
-#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/CommandLine.h>
@@ -117,30 +116,6 @@ Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& 
     const_cast<llvm::MCAsmInfo*>(machine->getMCAsmInfo())->setExceptionsType(llvm::ExceptionHandling::None);
   }
   return machine;
-}
-
-TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachine& machine) {
-  auto has = [&](const char* name) {
-    return machine.getMCSubtargetInfo()->checkFeatures(std::string("+") + name);
-  };
-  TargetFeatures features;
-  if (target.arch == Arch::X86_64) {
-    features.rounding = features.round_even = has("sse4.1");
-    bool wide = target.register_bits() >= 512;
-    features.reciprocal_14 = wide && has("avx512vl");
-  } else if (target.arch == Arch::AArch64) {
-    features.ieee_minimum = true;
-  } else if (target.arch == Arch::Arm) {
-    features.rounding = has("fp-armv8d16sp");
-    features.round_even = false;
-    features.integer_division = has(has("thumb-mode") ? "hwdiv" : "hwdiv-arm");
-    features.long_shifts = has("thumb2") || !has("thumb-mode");
-    features.leading_zeros = features.long_shifts && has("v5t");
-  } else {
-    features.rounding = has("zfa");
-    features.round_even = false;
-  }
-  return features;
 }
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Target/TargetMachine.h>
@@ -14,8 +13,6 @@ namespace firn::codegen {
 // LLVM's machine for the target's triple, CPU and features; a usage error if LLVM has no backend for the
 // triple.
 Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& target, OptLevel level);
-// The instructions that kernels may be emitted with, by the features of LLVM's subtarget.
-TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachine& machine);
 
 // Runs LLVM's pipeline of the level, without its vectorisers and unrollers.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level);

@@ -27,17 +27,15 @@ struct EmittedModule {
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
-// write itself. Otherwise a placeholder section stands where they will be. `features`: those of the target,
-// then those of each of options.variants.
+// write itself. Otherwise a placeholder section stands where they will be.
 // `parts`: names of the functions of kernels, which have modules of their own; null: they are in this one.
 EmittedModule emit_module(const kernel::Program& program, const CodegenOptions& options,
-                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
-                          llvm::LLVMContext& context, bool embed_weights, const KernelNames* parts);
+                          const llvm::DataLayout& layout, llvm::LLVMContext& context, bool embed_weights,
+                          const KernelNames* parts);
 
 // The module of one kernel.
 EmittedModule emit_module(const KernelPart& part, const CodegenOptions& options,
-                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
-                          llvm::LLVMContext& context);
+                          const llvm::DataLayout& layout, llvm::LLVMContext& context);
 
 // Bytes of the placeholder.
 inline constexpr int weights_placeholder_bytes = 64;

@@ -2,8 +2,6 @@
 #include "compiler/codegen/shared_calls.h"
 
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/IntrinsicsAArch64.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
@@ -312,7 +310,7 @@ void SharedCalls::emit_phases(const Kernel& kernel, const KernelFunction& functi
   ir_.CreateBr(look);
 
   ir_.SetInsertPoint(wait);
-  emit_pause();
+  make_instruction_set(context_.target, context_.module, ir_)->pause();
   ir_.CreateBr(look);
   ir_.SetInsertPoint(done);
 }
@@ -326,13 +324,6 @@ llvm::Value* SharedCalls::load_shared(llvm::Value* place) {
   value->setAlignment(word_alignment());
   value->setAtomic(llvm::AtomicOrdering::Acquire);
   return value;
-}
-
-void SharedCalls::emit_pause() {
-  if (context_.target.arch == Arch::X86_64)
-    ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse2_pause, {}, {});
-  else if (context_.target.arch == Arch::AArch64)
-    ir_.CreateIntrinsic(llvm::Intrinsic::aarch64_hint, {}, {ir_.getInt32(1)}); // yield
 }
 
 } // namespace firn::codegen

@@ -67,7 +67,6 @@ private:
   Share emit_share_of(llvm::Value* index, llvm::Value* tasks, llvm::Value* count);
   llvm::Value* load_shared(llvm::Value* place);
   llvm::Align word_alignment() const;
-  void emit_pause();
   llvm::FunctionType* executor_function(llvm::Type* result);
   llvm::Value* load_word(llvm::Value* base, unsigned word, llvm::Type* type);
   llvm::Value* constant(int64_t value);

@@ -105,6 +105,8 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   bool is_linux = llvm::Triple(machine.triple).isOSLinux();
   machine.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");
   machine.has_word_tables = wide && machine.vector_bits == 512;
+  machine.has_rounding = machine.has_round_even = has("sse4.1");
+  machine.has_reciprocal_estimate = machine.vector_bits >= 512 && has("avx512vl");
   machine.has_byte_tables = has("avx512vbmi") && wide;
 }
 
@@ -132,6 +134,7 @@ void set_other_facts(TargetInfo& machine, const FeatureSet& features) {
     machine.has_fma = machine.has_f16_conversion = machine.has_float;
     machine.has_f16_arithmetic = has("fullfp16");
     if (!has("neon")) machine.vector_bits = 0;
+    machine.has_ieee_minimum = true;
     set_arm_products(machine, features);
   } else if (machine.arch == Arch::Arm) {
     machine.has_float = has("vfp2sp");
@@ -139,11 +142,18 @@ void set_other_facts(TargetInfo& machine, const FeatureSet& features) {
     machine.has_fma = has("vfp4d16sp");
     machine.has_f16_conversion = has("fp16");
     machine.vector_registers = machine.has_float ? 32 : 8;
+    machine.has_rounding = has("fp-armv8d16sp");
+    machine.has_round_even = false;
+    machine.has_integer_division = has(has("thumb-mode") ? "hwdiv" : "hwdiv-arm");
+    machine.has_long_shifts = has("thumb2") || !has("thumb-mode");
+    machine.has_leading_zeros = machine.has_long_shifts && has("v5t");
     set_arm_products(machine, features);
   } else {
     machine.has_float = machine.has_fma = has("f");
     machine.has_double = has("d");
     machine.has_f16_conversion = false;
+    machine.has_rounding = has("zfa");
+    machine.has_round_even = false;
     machine.vector_registers = 32;
     machine.integer_registers = 24;
   }

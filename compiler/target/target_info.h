@@ -46,6 +46,15 @@ struct TargetInfo {
   double loads_per_cycle = 2;
   int integer_registers = 11; // general ones, beside those that addresses and counters take
 
+  // Instructions that code is made without if the CPU lacks them.
+  bool has_rounding = true;             // floor, ceil and trunc of floats
+  bool has_round_even = true;           // rounding of floats to nearest, ties to even
+  bool has_ieee_minimum = false;        // minimum and maximum that keep NaN and tell -0 from +0
+  bool has_reciprocal_estimate = false; // reciprocals of vectors of f32 to 14 bits (vrcp14ps)
+  bool has_integer_division = true;     // division of 32 bits
+  bool has_long_shifts = true;          // shifts and multiplications of 64 bits need no library
+  bool has_leading_zeros = true;        // counting leading zeros needs no library
+
   // Instructions that multiply and add several steps of a reduction (mac.h): bits of the widest register
   // that each has, 0 for none.
   int unlike_dot4_bits = 0; // bytes of unlike sign (vpdpbusd, usdot)

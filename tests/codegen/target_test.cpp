@@ -168,6 +168,24 @@ TEST_CASE("features are closed over what they imply", "[target]") {
   CHECK(target_of("riscv64-linux-gnu", "", "+v").features == "+m,+a,+f,+d,+c,+v");
 }
 
+TEST_CASE("a target says which instructions code is made without", "[target]") {
+  CHECK_FALSE(target_of("x86_64-linux-gnu", "x86-64").has_rounding);
+  TargetInfo machine = target_of("x86_64-linux-gnu", "x86-64-v3");
+  CHECK((machine.has_rounding && machine.has_round_even && !machine.has_ieee_minimum));
+  CHECK_FALSE(machine.has_reciprocal_estimate);
+  CHECK(target_of("x86_64-linux-gnu", "znver4").has_reciprocal_estimate);
+  CHECK_FALSE(target_of("x86_64-linux-gnu", "znver4", "-evex512").has_reciprocal_estimate);
+  machine = target_of("aarch64-linux-gnu", "");
+  CHECK((machine.has_rounding && machine.has_round_even && machine.has_ieee_minimum));
+  machine = target_of("arm-none-eabi", "cortex-m0");
+  CHECK_FALSE((machine.has_integer_division || machine.has_long_shifts || machine.has_leading_zeros));
+  machine = target_of("arm-none-eabihf", "cortex-m4");
+  CHECK((machine.has_integer_division && machine.has_long_shifts && machine.has_leading_zeros));
+  CHECK_FALSE((machine.has_rounding || machine.has_round_even));
+  CHECK_FALSE(target_of("riscv64-linux-gnu", "").has_rounding);
+  CHECK(target_of("riscv64-linux-gnu", "", "+zfa").has_rounding);
+}
+
 TEST_CASE("instructions that no constructor can ask for are not used", "[target]") {
   contains(refusal("x86_64-linux-gnu", "", "+xop"), "constructor");
   contains(refusal("aarch64-linux-gnu", "", "+mops"), "constructor");

@@ -1,6 +1,6 @@
 // Matrix registers: AMX. Tile numbers are parts of the instructions, so that nothing is left to allocate.
 // LLVM does not know which memory the intrinsics touch, so code stays in order around them.
-#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/emit_x86_tiles.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -39,40 +39,37 @@ llvm::Intrinsic::ID intrinsic_of(OpKind kind) {
 } // namespace
 
 // Kernels whose tiles have the same shapes share the configuration.
-void KernelEmitter::configure_tiles() {
-  if (kernel_.tiles.empty()) return;
+void configure_x86_tiles(llvm::Module& module, llvm::IRBuilder<>& ir, const std::vector<MatrixTile>& tiles) {
   std::string name = "firn.tiles";
-  for (const MatrixTile& tile : kernel_.tiles)
+  for (const MatrixTile& tile : tiles)
     name += "." + std::to_string(tile.rows) + "x" + std::to_string(tile.row_bytes);
-  llvm::GlobalVariable* memory = context_.module.getNamedGlobal(name);
+  llvm::GlobalVariable* memory = module.getNamedGlobal(name);
   if (!memory) {
-    llvm::Constant* bytes = llvm::ConstantDataArray::getString(
-        context_.context, configuration_of(kernel_.tiles), /*AddNull=*/false);
-    memory = new llvm::GlobalVariable(context_.module, bytes->getType(), /*isConstant=*/true,
+    llvm::Constant* bytes = llvm::ConstantDataArray::getString(module.getContext(), configuration_of(tiles),
+                                                               /*AddNull=*/false);
+    memory = new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true,
                                       llvm::GlobalValue::PrivateLinkage, bytes, name);
     memory->setAlignment(llvm::Align(kConfigurationBytes));
   }
-  ir_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
+  ir.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
 }
 
-void KernelEmitter::release_tiles() {
-  if (!kernel_.tiles.empty()) ir_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+void release_x86_tiles(llvm::IRBuilder<>& ir) {
+  ir.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
 }
 
-void KernelEmitter::emit_tile(const Op& op) {
-  auto tile = [&](size_t i) { return ir_.getInt8(static_cast<uint8_t>(op.integers[i])); };
-  if (op.kind == OpKind::TileZero)
-    ir_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(0)});
-  else
-    ir_.CreateIntrinsic(intrinsic_of(op.kind), {}, {tile(0), tile(1), tile(2)});
-}
-
-void KernelEmitter::emit_tile_transfer(const Op& op, llvm::Value* pointer) {
-  bool loads = op.kind == OpKind::TileLoad;
-  int64_t stride = op.integers[1] * scalar_bytes(kernel_.buffer(op.buffer).element);
-  ir_.CreateIntrinsic(loads ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64, {},
-                      {ir_.getInt8(static_cast<uint8_t>(op.integers[0])), pointer,
-                       ir_.getInt64(static_cast<uint64_t>(stride))});
+void emit_x86_tile(llvm::IRBuilder<>& ir, const Op& op, llvm::Value* pointer, int64_t element_bytes) {
+  auto tile = [&](size_t i) { return ir.getInt8(static_cast<uint8_t>(op.integers[i])); };
+  if (op.kind == OpKind::TileZero) {
+    ir.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(0)});
+  } else if (pointer) {
+    bool loads = op.kind == OpKind::TileLoad;
+    ir.CreateIntrinsic(
+        loads ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64, {},
+        {tile(0), pointer, ir.getInt64(static_cast<uint64_t>(op.integers[1] * element_bytes))});
+  } else {
+    ir.CreateIntrinsic(intrinsic_of(op.kind), {}, {tile(0), tile(1), tile(2)});
+  }
 }
 
 } // namespace firn::codegen

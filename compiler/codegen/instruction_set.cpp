@@ -1,0 +1,51 @@
+// A machine without any of the instructions, and the choice of one that has some.
+#include "compiler/codegen/instruction_set.h"
+
+namespace firn::codegen {
+
+llvm::Value* InstructionSet::multiply(const MacOperation&, llvm::Value*, llvm::Value*, llvm::Value*) {
+  FIRN_UNREACHABLE("the target's facts name products that its architecture does not have");
+}
+llvm::Value* InstructionSet::reciprocal(llvm::Value*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::round_to_bf16(llvm::Value*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::round_to_words(llvm::Value*, llvm::Type*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::truncate(llvm::Value* value, llvm::Type* narrow) {
+  return ir_.CreateTrunc(value, narrow);
+}
+llvm::Value* InstructionSet::look_up(llvm::Value*, llvm::Value*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::look_up_bytes(llvm::Value*, llvm::Value*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::shuffled(llvm::Value* vector, const std::vector<int>&) {
+  return vector;
+}
+void InstructionSet::configure_tiles(const std::vector<kernel::MatrixTile>&) {
+  FIRN_UNREACHABLE("a kernel has tiles, which the architecture does not have");
+}
+void InstructionSet::release_tiles() {
+  FIRN_UNREACHABLE("a kernel has tiles, which the architecture does not have");
+}
+void InstructionSet::emit_tile(const kernel::Op&, llvm::Value*, int64_t) {
+  FIRN_UNREACHABLE("a kernel has tiles, which the architecture does not have");
+}
+
+std::unique_ptr<InstructionSet> make_instruction_set(const TargetInfo& target, llvm::Module& module,
+                                                     llvm::IRBuilder<>& ir) {
+  switch (target.arch) {
+  case Arch::X86_64: return make_x86(target, module, ir);
+  case Arch::AArch64: return make_aarch64(target, module, ir);
+  case Arch::Arm: return make_arm(target, module, ir);
+  case Arch::Other: break;
+  }
+  return std::make_unique<InstructionSet>(target, module, ir);
+}
+
+} // namespace firn::codegen
