@@ -40,6 +40,7 @@ Result check_types(const kernel::Program& program, const TargetInfo& target) {
 
 Result check_program(const kernel::Program& program, const TargetInfo& target) {
   if (Result result = kernel::verify(program); !result) return result;
+  if (Result result = kernel::verify_entry(program); !result) return result;
   return check_types(program, target);
 }
 

@@ -87,6 +87,8 @@ struct CodegenOptions {
   }
 };
 
+// Programs have entries: kernel::make_entry() has run over each.
+
 // The program as LLVM IR text (before optimisation), and as assembly, with the code of other CPUs. For
 // --emit=llvm and --emit=asm. One module holds all of it.
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options);

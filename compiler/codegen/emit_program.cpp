@@ -1,4 +1,5 @@
-// The entry function of a program: loads the pointers of the call, then calls one kernel after the other.
+// The entry function of a program: loads the pointers of the call, then prints one step after the other.
+// Steps say all that a run does (kernel::verify_entry).
 #include "compiler/codegen/entry_emitter.h"
 #include "compiler/codegen/shared_calls.h"
 
@@ -6,6 +7,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <span>
 
 namespace firn::codegen {
 
@@ -81,23 +83,27 @@ private:
       }
       starts_.push_back(start);
     }
-    if (!program_.extents.empty()) load_extents(load_pointer(call, Field::Extents));
+    extent_table_ = program_.extents.empty() ? nullptr : load_pointer(call, Field::Extents);
+    std::span<const Step> work = work_steps(program_), preamble = program_.steps;
+    preamble = preamble.first(preamble.size() - work.size());
+    for (const Step& step : preamble)
+      if (step.kind == Step::Kind::Require) emit_step(step);
     if (shared_.exist()) shared_.begin(load_pointer(call, Field::Executor));
-    for (size_t i = 0; i < program_.buffers.size(); ++i)
-      if (program_.buffers[i].space == Space::Status && used[i]) ir_.CreateStore(ir_.getInt32(0), starts_[i]);
+    for (const Step& step : preamble)
+      if (step.kind != Step::Kind::Require) emit_step(step);
     if (profile)
-      emit_profiled_steps(load_pointer(call, Field::Profile));
+      emit_profiled_steps(work, load_pointer(call, Field::Profile));
     else
-      emit_steps(program_.steps);
+      emit_steps(work);
     ir_.CreateRet(llvm::ConstantInt::get(status, 0));
   }
 
-  // Extents beyond their bounds end the run before it begins.
-  void load_extents(llvm::Value* table) {
+  // Loads the extents. Those beyond their bounds end the run before it begins.
+  void emit_require() {
     llvm::Value* outside = nullptr;
     for (size_t i = 0; i < program_.extents.size(); ++i) {
       const Symbol& extent = *program_.extents[i];
-      llvm::Value* value = load_extent(table, i);
+      llvm::Value* value = load_extent(extent_table_, i);
       extents_.set(extent, {value, 0, 0});
       llvm::Value* wrong = ir_.CreateICmpUGT(ir_.CreateSub(value, extents_.constant(extent.lower)),
                                              extents_.constant(extent.upper - extent.lower));
@@ -111,14 +117,14 @@ private:
   }
 
   // The cycle counter before the first step and after each.
-  void emit_profiled_steps(llvm::Value* stamps) {
+  void emit_profiled_steps(std::span<const Step> steps, llvm::Value* stamps) {
     auto stamp = [&](uint64_t number) {
       llvm::Value* cycles = ir_.CreateIntrinsic(llvm::Intrinsic::readcyclecounter, {}, {});
       ir_.CreateStore(cycles, ir_.CreateConstGEP1_64(ir_.getInt64Ty(), stamps, number));
     };
     stamp(0);
-    for (uint64_t i = 0; i < program_.steps.size(); ++i) {
-      emit_step(program_.steps[i]);
+    for (uint64_t i = 0; i < steps.size(); ++i) {
+      emit_step(steps[i]);
       stamp(i + 1);
     }
   }
@@ -133,13 +139,18 @@ private:
   llvm::Value* condition(const Argument& argument) {
     return ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), address(argument)), ir_.getInt8(0));
   }
-  void emit_steps(const std::vector<Step>& steps) {
+  void emit_steps(std::span<const Step> steps) {
     for (const Step& step : steps) emit_step(step);
   }
 
   void emit_step(const Step& step) {
     switch (step.kind) {
-    case Step::Kind::Call: return emit_call(step);
+    case Step::Kind::Call: return emit_call(step, /*is_shared=*/false);
+    case Step::Kind::Share: return emit_call(step.first[0], /*is_shared=*/true);
+    case Step::Kind::Require: return emit_require();
+    case Step::Kind::Clear: ir_.CreateStore(ir_.getInt32(0), address(step.condition)); return;
+    case Step::Kind::Checked: emit_steps(step.first); return end_if_failed(address(step.condition));
+    case Step::Kind::When: return emit_when(step);
     case Step::Kind::If: return emit_if(step);
     case Step::Kind::While: return emit_while(step);
     case Step::Kind::Bind: return emit_bind(step);
@@ -155,12 +166,6 @@ private:
     extents_.set(*step.symbol, {ir_.CreateZExtOrTrunc(number, context_.index_type()), 0, 0});
   }
 
-  void emit_call(const Step& step) {
-    emit_kernel_call(step);
-    for (const Argument& argument : step.arguments)
-      if (buffer(argument.buffer).space == Space::Status) end_if_failed(address(argument));
-  }
-
   // Ends the run with what the status word holds, unless that is 0.
   void end_if_failed(llvm::Value* word) {
     llvm::BasicBlock *failed = new_block("failed"), *next = new_block("next");
@@ -171,42 +176,30 @@ private:
     ir_.SetInsertPoint(next);
   }
 
-  void emit_kernel_call(const Step& step) {
+  void emit_call(const Step& step, bool is_shared) {
     const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
+    const KernelFunction& function = kernels_[static_cast<size_t>(step.kernel)];
     std::vector<llvm::Value*> arguments;
     llvm::Value* count = add_arguments(step, kernel, arguments);
-    llvm::BasicBlock* after = kernel.parallel_count.lower_bound() < 1 ? begin_unless_empty(count) : nullptr;
-    emit_kernel_call(step.kernel, kernel, arguments, count);
-    if (!after) return;
-    ir_.CreateBr(after);
-    ir_.SetInsertPoint(after);
+    if (is_shared) return shared_.emit(step.kernel, function, arguments, count);
+    add_whole_range(kernel, count, arguments);
+    function.call(ir_, arguments);
   }
 
   // A pointer per parameter and a word per extent. Returns the iterations.
   llvm::Value* add_arguments(const Step& step, const Kernel& kernel, std::vector<llvm::Value*>& arguments) {
     for (const Argument& argument : step.arguments) arguments.push_back(address(argument));
-    ExpressionEmitter given(ir_, context_.index_type(), "a call of kernel " + kernel.name);
-    for (size_t i = 0; i < step.extents.size(); ++i) {
-      arguments.push_back(extents_.emit(step.extents[i]));
-      given.set(*kernel.extents[i], {arguments.back(), 0, 0});
-    }
-    return given.emit(kernel.parallel_count);
+    for (const IntExpr& extent : step.extents) arguments.push_back(extents_.emit(extent));
+    return extents_.emit(step.count ? *step.count : kernel.parallel_count);
   }
 
-  // Lets the code that follows run if there are any iterations; returns the block behind it.
-  llvm::BasicBlock* begin_unless_empty(llvm::Value* count) {
+  void emit_when(const Step& step) {
     llvm::BasicBlock *some = new_block("some"), *after = new_block("after");
-    ir_.CreateCondBr(ir_.CreateICmpSGT(count, extents_.constant(0)), some, after);
+    ir_.CreateCondBr(ir_.CreateICmpSGT(extents_.emit(*step.count), extents_.constant(0)), some, after);
     ir_.SetInsertPoint(some);
-    return after;
-  }
-
-  void emit_kernel_call(int number, const Kernel& kernel, std::vector<llvm::Value*>& arguments,
-                        llvm::Value* count) {
-    const KernelFunction& function = kernels_[static_cast<size_t>(number)];
-    if (kernel.tasks > 1) return shared_.emit(number, function, arguments, count);
-    add_whole_range(kernel, count, arguments);
-    function.call(ir_, arguments);
+    emit_steps(step.first);
+    ir_.CreateBr(after);
+    ir_.SetInsertPoint(after);
   }
 
   // All phases and all iterations.
@@ -260,7 +253,8 @@ private:
   SharedCalls shared_;
   ExpressionEmitter extents_;
   std::vector<KernelFunction> kernels_;
-  std::vector<llvm::Value*> starts_; // start of each buffer
+  std::vector<llvm::Value*> starts_;    // start of each buffer
+  llvm::Value* extent_table_ = nullptr; // the call's extents
 };
 
 } // namespace

@@ -52,8 +52,11 @@ struct Row {
 };
 
 Row described(const kernel::Program& program, const kernel::Step& step, const MachineProbe& probe) {
+  using Kind = kernel::Step::Kind;
+  if (step.kind == Kind::Checked || step.kind == Kind::When || step.kind == Kind::Share)
+    return described(program, step.first[0], probe);
   Row row;
-  if (step.kind == kernel::Step::Kind::Concurrent) {
+  if (step.kind == Kind::Concurrent) {
     for (const kernel::Step& call : step.first) {
       Row one = described(program, call, probe);
       row.name += (row.name.empty() ? "" : " | ") + one.name;
@@ -62,10 +65,8 @@ Row described(const kernel::Program& program, const kernel::Step& step, const Ma
     }
     return row;
   }
-  if (step.kind != kernel::Step::Kind::Call) {
-    row.name = step.kind == kernel::Step::Kind::If     ? "if"
-               : step.kind == kernel::Step::Kind::Bind ? "count"
-                                                       : "while";
+  if (step.kind != Kind::Call) {
+    row.name = step.kind == Kind::If ? "if" : step.kind == Kind::Bind ? "count" : "while";
     return row;
   }
   const kernel::Kernel& kernel = *program.kernels[static_cast<size_t>(step.kernel)];
@@ -87,7 +88,7 @@ std::vector<Row> kernel_rows(const Compilation& c, const ActualDims& dims, const
   std::vector<Row> rows;
   double profiled = std::accumulate(profile.steps.begin(), profile.steps.end(), 0.0);
   const kernel::Program& program = c.program_at(c.run_variant, dims.extents);
-  const std::vector<kernel::Step>& steps = program.steps;
+  std::span<const kernel::Step> steps = kernel::work_steps(program);
   for (size_t i = 0; i < steps.size() && i < profile.steps.size(); ++i) {
     rows.push_back(described(program, steps[i], probe));
     rows.back().share = profiled > 0 ? profile.steps[i] / profiled : 0;

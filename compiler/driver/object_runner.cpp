@@ -152,7 +152,8 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
   auto dims = find_dims(compilation_->description, std::move(known));
   if (!dims) return dims.error();
   const Compilation& c = *compilation_;
-  if (c.codegen.profile) stamps_.resize(c.program_at(c.run_variant, dims->extents).steps.size() + 1);
+  if (c.codegen.profile)
+    stamps_.resize(kernel::work_steps(c.program_at(c.run_variant, dims->extents)).size() + 1);
   instance_->set_dims(std::move(*dims));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] && inputs[i]->dtype() == DType::String)

@@ -29,7 +29,7 @@ Result make_prepare_program(const CompileOptions& options, Compilation& c, Stage
   source.bind = [&](kernel::Program& program) {
     kernel::bind_prepare(program, lower::prepare_sources(c.program), c.program);
   };
-  source.kernel_passes = "merge-equal-kernels"; // nothing is gained by prefetching
+  source.kernel_passes = "merge-equal-kernels,make-entry"; // nothing is gained by prefetching
   auto made = make_program(source, stages);
   if (!made) return made.error();
   c.prepare = std::move(made->program);

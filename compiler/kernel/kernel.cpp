@@ -31,6 +31,14 @@ void write_constant(const Constant& constant, std::span<std::byte> out) {
     pack(constant.packing, constant.source.bytes, out);
 }
 
+IntExpr iterations_of(const Step& call, const Kernel& kernel) {
+  return kernel.parallel_count.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
+    for (size_t i = 0; i < kernel.extents.size(); ++i)
+      if (kernel.extents[i].get() == &symbol) return call.extents[i];
+    return std::nullopt;
+  });
+}
+
 void write_weights(const Program& program, std::span<std::byte> weights) {
   for (const Constant& constant : program.constants) {
     const Buffer& memory = program.buffers[static_cast<size_t>(constant.buffer)];

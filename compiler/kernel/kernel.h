@@ -203,19 +203,44 @@ struct Argument {
 // One step of the program: a kernel call, control flow whose condition is a bool in a buffer, an extent that
 // only the run knows (an i64 in a buffer, which later calls may mention as a symbol), or calls that may run
 // at the same time, as none writes what another touches.
+//
+// Lowering and passes say no more. make-entry adds steps for all else that the entry function does, so that
+// code generation prints steps and implies nothing: it refuses extents out of their bounds, clears the status
+// word, ends the run after a call that failed, runs a call only if it has iterations, and shares its
+// iterations among threads. Each step around a call holds that one step.
 struct Step {
-  enum class Kind : uint8_t { Call, If, While, Bind, Concurrent } kind = Kind::Call;
+  enum class Kind : uint8_t {
+    Call,
+    If,
+    While,
+    Bind,
+    Concurrent,
+    Require, // ends the run with kOutOfRange if an extent of the program is out of its bounds
+    Clear,   // stores 0 to the status word
+    Checked, // runs `first`, then ends the run with the status word unless that is 0
+    When,    // runs `first` if `count` is above 0
+    Share    // runs the call in `first` by as many of an executor's threads as its kernel has tasks
+  } kind = Kind::Call;
   int kernel = -1;                 // Call
   bool is_copy = false;            // Call: gives the second argument the bytes of the first and does no more
   std::vector<Argument> arguments; // Call: one per parameter
   std::vector<IntExpr> extents;    // Call: one per extent of the kernel, over those of the program
+  // Call: the iterations of the kernel's parallel loop, over the program's extents; nothing: they do not
+  // vary, or the program has no entry yet. When: the condition.
+  std::optional<IntExpr> count;
   std::string location;
-  Argument condition; // If, While; Bind: the number, which is clamped to the symbol's bounds
-  SymbolRef symbol;   // Bind
+  // If, While; Bind: the number, which is clamped to the symbol's bounds; Clear, Checked: the status word
+  Argument condition;
+  SymbolRef symbol; // Bind
   // If: then, else. While: steps that compute the condition, the body. Concurrent: the calls, two or more.
   std::vector<Step> first, second;
 
-  bool has_condition() const { return kind == Kind::If || kind == Kind::While || kind == Kind::Bind; }
+  bool has_status() const { return kind == Kind::Clear || kind == Kind::Checked; }
+  bool has_condition() const {
+    return kind == Kind::If || kind == Kind::While || kind == Kind::Bind || has_status();
+  }
+  // Whether the step begins every run, before the program's own steps.
+  bool is_preamble() const { return kind == Kind::Require || kind == Kind::Clear; }
 };
 
 // A tensor of the model from which a constant is made.
@@ -237,8 +262,32 @@ struct Constant {
 };
 void write_constant(const Constant& constant, std::span<std::byte> out);
 
+// A tensor that callers of a program see.
+struct Tensor {
+  std::string name;          // the model's own, any bytes
+  std::string element;       // the graph's word for its type: "f32", "u8", "bool"
+  std::vector<IntExpr> dims; // over the program's extents; at its bound if only a run knows a dim
+  // The number of the parameter, a state, whose new value a result is; -1: none.
+  int updates = -1;
+};
+
+// The dim that callers know an extent by.
+struct NamedDim {
+  std::string name;            // the model's own, any bytes
+  int64_t multiple = 1;        // the dim is this many times the extent
+  std::vector<int64_t> values; // that the dim may have, ascending; empty: every one within the bounds
+};
+
+// The facts that a header says of a program, in the order of the function that it computes. Kernels and steps
+// do not depend on it.
+struct Interface {
+  std::vector<Tensor> parameters, results;
+  std::vector<NamedDim> dims; // by extent of the program; empty: they have the extents' names
+};
+
 struct Program {
   std::string name;
+  Interface interface;
   std::vector<SymbolRef> extents; // arguments of a run, which first checks them against their bounds
   std::vector<Buffer> buffers;
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -252,6 +301,16 @@ struct Program {
   }
 };
 
+// The steps behind the preamble: those that a profile counts.
+inline std::span<const Step> work_steps(const Program& program) {
+  size_t first = 0;
+  while (first < program.steps.size() && program.steps[first].is_preamble()) ++first;
+  return std::span(program.steps).subspan(first);
+}
+
+// The iterations of a call, over the extents of its program.
+IntExpr iterations_of(const Step& call, const Kernel& kernel);
+
 // Writes all constants of a program to their places in its weights, which have Program::weight_bytes.
 void write_weights(const Program& program, std::span<std::byte> weights);
 
@@ -264,6 +323,9 @@ Expected<Program> parse_program(std::string file, std::string_view text);
 // text.
 Result verify(const Kernel& kernel);
 Result verify(const Program& program);
+// Checks what code generation asks for beyond that, and make-entry adds: steps say all that a run does
+// (verify_entry.cpp).
+Result verify_entry(const Program& program);
 
 // The least pattern in which the body writes over what it reads when parameter `read` begins `distance`
 // bytes behind parameter `written`; None if that is wrong or cannot be shown. The one place where this is

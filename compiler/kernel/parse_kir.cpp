@@ -16,7 +16,7 @@ public:
   bool parse() {
     return scanner_.expect("program") && name(program.name) && field("arena", program.arena_bytes) &&
            field("lower_bound", program.arena_lower_bound) && field("weights", program.weight_bytes) &&
-           scanner_.expect("{") && parse_extents() && parse_buffers() &&
+           scanner_.expect("{") && parse_extents() && parse_tensors() && parse_buffers() &&
            parse_steps(program.steps, /*depth=*/0) && parse_kernels();
   }
 
@@ -38,8 +38,57 @@ private:
     while (scanner_.accept("extent")) {
       program.extents.emplace_back();
       if (!expressions_.parse_symbol(program.extents.back())) return false;
+      if (scanner_.accept("dim") && !parse_dim()) return false;
     }
     return !scanner_.failed();
+  }
+
+  // All extents have a dim or none has.
+  bool parse_dim() {
+    std::vector<NamedDim>& dims = program.interface.dims;
+    dims.emplace_back();
+    if (dims.size() != program.extents.size()) return scanner_.fail("an extent before this one has no dim");
+    NamedDim& dim = dims.back();
+    if (!name(dim.name)) return false;
+    if (scanner_.accept("multiple")) {
+      if (!integer(dim.multiple)) return false;
+      if (dim.multiple < 1 || dim.multiple > kLargestExtent)
+        return scanner_.fail("expected a multiple above 0");
+    }
+    if (!scanner_.accept("values")) return true;
+    do {
+      dim.values.push_back(0);
+      if (!integer(dim.values.back())) return false;
+    } while (scanner_.accept(","));
+    return true;
+  }
+
+  bool parse_tensors() {
+    while (scanner_.accept("input")) {
+      Tensor tensor;
+      if (!parse_tensor(tensor)) return false;
+      program.interface.parameters.push_back(std::move(tensor));
+    }
+    while (scanner_.accept("output")) {
+      Tensor tensor;
+      if (!parse_tensor(tensor) || (scanner_.accept("updates") && !number(tensor.updates))) return false;
+      program.interface.results.push_back(std::move(tensor));
+    }
+    return !scanner_.failed();
+  }
+
+  // "name" element[dim, dim]
+  bool parse_tensor(Tensor& tensor) {
+    if (!name(tensor.name)) return false;
+    tensor.element = scanner_.word();
+    if (tensor.element.empty()) return scanner_.fail("expected the type of elements");
+    if (!scanner_.expect("[")) return false;
+    if (scanner_.accept("]")) return true;
+    do {
+      tensor.dims.emplace_back();
+      if (!expressions_.parse(tensor.dims.back())) return false;
+    } while (scanner_.accept(","));
+    return scanner_.expect("]");
   }
 
   bool parse_buffers() {
@@ -94,22 +143,45 @@ private:
         if (!expressions_.parse_symbol(step.symbol) || !scanner_.expect("from") ||
             !parse_argument(step.condition))
           return false;
-      } else if (scanner_.accept("concurrent")) {
-        step.kind = Step::Kind::Concurrent;
-        if (!scanner_.expect("{") || !parse_steps(step.first, depth + 1)) return false;
-      } else {
-        bool is_if = scanner_.accept("if");
-        if (!is_if && !scanner_.accept("while"))
-          return scanner_.fail("expected a call, copy, bind, concurrent, if, while or '}'");
-        step.kind = is_if ? Step::Kind::If : Step::Kind::While;
-        if (!parse_argument(step.condition) || !scanner_.expect("{") || !parse_steps(step.first, depth + 1) ||
-            !scanner_.expect("{") || !parse_steps(step.second, depth + 1)) {
-          return false;
-        }
+      } else if (scanner_.accept("require")) {
+        step.kind = Step::Kind::Require;
+      } else if (scanner_.accept("clear")) {
+        step.kind = Step::Kind::Clear;
+        if (!parse_argument(step.condition)) return false;
+      } else if (!parse_region(step, depth)) {
+        return false;
       }
       steps.push_back(std::move(step));
     }
     return !scanner_.failed();
+  }
+
+  // A step that holds others.
+  bool parse_region(Step& step, int depth) {
+    static constexpr std::pair<std::string_view, Step::Kind> kinds[] = {
+        {"if", Step::Kind::If},
+        {"while", Step::Kind::While},
+        {"concurrent", Step::Kind::Concurrent},
+        {"checked", Step::Kind::Checked},
+        {"when", Step::Kind::When},
+        {"share", Step::Kind::Share}};
+    const auto* found = std::find_if(std::begin(kinds), std::end(kinds),
+                                     [&](const auto& each) { return scanner_.accept(each.first); });
+    if (found == std::end(kinds))
+      return scanner_.fail(
+          "expected a call, copy, bind, require, clear, checked, when, share, concurrent, if, "
+          "while or '}'");
+    step.kind = found->second;
+    if (step.has_condition() && !parse_argument(step.condition)) return false;
+    if (step.kind == Step::Kind::When && !parse_count(step)) return false;
+    if (!scanner_.expect("{") || !parse_steps(step.first, depth + 1)) return false;
+    bool has_two = step.kind == Step::Kind::If || step.kind == Step::Kind::While;
+    return !has_two || (scanner_.expect("{") && parse_steps(step.second, depth + 1));
+  }
+
+  bool parse_count(Step& step) {
+    step.count.emplace();
+    return scanner_.expect("(") && expressions_.parse(*step.count) && scanner_.expect(")");
   }
 
   bool parse_call(Step& step) {
@@ -127,11 +199,15 @@ private:
       } while (scanner_.accept(","));
       if (!scanner_.expect(")")) return false;
     }
+    if (scanner_.accept("count") && !parse_count(step)) return false;
     return !scanner_.accept("at") || name(step.location);
   }
 
   bool parse_kernels() {
     while (!scanner_.at_end()) {
+      if (scanner_.next_is("program"))
+        return scanner_.fail(
+            "expected a kernel: programs for several CPUs or values of dims are not read back");
       if (!scanner_.expect("kernel")) return false;
       program.kernels.push_back(std::make_unique<Kernel>());
       if (!parse_kernel(scanner_, *program.kernels.back())) return false;

@@ -166,7 +166,12 @@ public:
     text_ = "program " + quote(program_.name) + " arena " + std::to_string(program_.arena_bytes) +
             " lower_bound " + std::to_string(program_.arena_lower_bound) + " weights " +
             std::to_string(program_.weight_bytes) + " {\n";
-    for (const SymbolRef& extent : program_.extents) text_ += "  extent " + names_.declare(extent) + "\n";
+    print_extents();
+    for (const Tensor& tensor : program_.interface.parameters)
+      text_ += "  input " + tensor_text(tensor) + "\n";
+    for (const Tensor& tensor : program_.interface.results)
+      text_ += "  output " + tensor_text(tensor) +
+               (tensor.updates >= 0 ? " updates " + std::to_string(tensor.updates) + "\n" : "\n");
     for (const Buffer& buffer : program_.buffers) print_buffer(buffer);
     for (const Constant& constant : program_.constants)
       text_ += "  constant " + std::to_string(constant.buffer) + "\n";
@@ -177,6 +182,26 @@ public:
   }
 
 private:
+  void print_extents() {
+    for (size_t i = 0; i < program_.extents.size(); ++i) {
+      text_ += "  extent " + names_.declare(program_.extents[i]);
+      if (i < program_.interface.dims.size()) {
+        const NamedDim& dim = program_.interface.dims[i];
+        text_ += " dim " + quote(dim.name);
+        if (dim.multiple != 1) text_ += " multiple " + std::to_string(dim.multiple);
+        for (size_t v = 0; v < dim.values.size(); ++v)
+          text_ += (v ? ", " : " values ") + std::to_string(dim.values[v]);
+      }
+      text_ += "\n";
+    }
+  }
+
+  std::string tensor_text(const Tensor& tensor) const {
+    std::string text = quote(tensor.name) + " " + tensor.element + "[";
+    for (size_t i = 0; i < tensor.dims.size(); ++i) text += (i ? ", " : "") + names_.print(tensor.dims[i]);
+    return text + "]";
+  }
+
   void print_buffer(const Buffer& buffer) {
     text_ += "  buffer " + quote(buffer.name) + " " + std::string(space_name(buffer.space));
     if (buffer.io_index >= 0) text_ += " " + std::to_string(buffer.io_index);
@@ -208,17 +233,30 @@ private:
         text_ += "bind " + names_.declare(step.symbol) + " from " + argument(step.condition) + "\n";
         continue;
       }
-      if (step.kind == Step::Kind::Concurrent) {
-        text_ += "concurrent {\n";
-        print_steps(step.first, depth + 1);
-        text_ += indent + "}\n";
+      if (step.is_preamble()) {
+        text_ += step.kind == Step::Kind::Require ? "require\n" : "clear " + argument(step.condition) + "\n";
         continue;
       }
-      text_ += (step.kind == Step::Kind::If ? "if " : "while ") + argument(step.condition) + " {\n";
+      text_ += opening(step) + " {\n";
       print_steps(step.first, depth + 1);
-      text_ += indent + "} {\n";
-      print_steps(step.second, depth + 1);
+      if (step.kind == Step::Kind::If || step.kind == Step::Kind::While) {
+        text_ += indent + "} {\n";
+        print_steps(step.second, depth + 1);
+      }
       text_ += indent + "}\n";
+    }
+  }
+
+  // The words before the steps that a step holds.
+  std::string opening(const Step& step) const {
+    switch (step.kind) {
+    case Step::Kind::If: return "if " + argument(step.condition);
+    case Step::Kind::While: return "while " + argument(step.condition);
+    case Step::Kind::Checked: return "checked " + argument(step.condition);
+    case Step::Kind::When: return "when (" + names_.print(*step.count) + ")";
+    case Step::Kind::Share: return "share";
+    case Step::Kind::Concurrent: return "concurrent";
+    default: FIRN_UNREACHABLE("step holds no steps");
     }
   }
 
@@ -229,6 +267,7 @@ private:
     for (size_t i = 0; i < step.extents.size(); ++i)
       text_ += (i ? ", " : " extents (") + names_.print(step.extents[i]);
     if (!step.extents.empty()) text_ += ")";
+    if (step.count) text_ += " count (" + names_.print(*step.count) + ")";
     if (!step.location.empty()) text_ += " at " + quote(step.location);
     text_ += "\n";
   }

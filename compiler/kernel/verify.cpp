@@ -67,6 +67,8 @@ private:
     int64_t max = kernel_.max_iterations();
     if (max < 1 || count.lower_bound() < 0) fail("parallel count is below 1");
     if (max > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
+    if (kernel_.parallel && max - 1 > kernel_.parallel->upper)
+      fail("parallel count is beyond its symbol's bounds");
     if (kernel_.tasks < 1 || kernel_.tasks > max)
       fail("is shared by " + std::to_string(kernel_.tasks) + " tasks, of " + count.to_string() +
            " iterations");

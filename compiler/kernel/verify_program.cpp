@@ -6,6 +6,8 @@
 // - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises,
 //   and one extent per extent of the kernel, within its bounds, of the program's;
 // - nothing writes inputs or weights; conditions name bytes that exist;
+// - steps around calls hold one step, and name status words and extents that exist;
+// - tensors of the interface have dims over the program's extents, and results update states;
 // - what a call writes shares memory with nothing else that it is passed, unless the kernel promises to write
 //   in place.
 #include "compiler/kernel/kernel.h"
@@ -32,6 +34,7 @@ public:
       if (!names.insert(kernel->name).second) fail("two kernels are named '" + kernel->name + "'");
     }
     check_constants();
+    check_interface();
     check_steps(program_.steps, /*depth=*/0);
     if (message_.empty()) return {};
     return internal_error("program '" + program_.name + "': " + message_);
@@ -78,6 +81,60 @@ private:
     }
   }
 
+  void check_interface() {
+    const Interface& interface = program_.interface;
+    auto check = [&](const Tensor& tensor) {
+      for (const IntExpr& dim : tensor.dims) {
+        if (!mentions_known(dim)) fail("a dim of '" + tensor.name + "' mentions an extent that there is not");
+        if (dim.lower_bound() < 0 || dim.upper_bound() > kLargestExtent)
+          fail("a dim of '" + tensor.name + "' has bounds that no extent has");
+      }
+    };
+    for (const Tensor& tensor : interface.parameters) check(tensor);
+    std::set<int> updated;
+    for (const Tensor& tensor : interface.results) {
+      check(tensor);
+      if (tensor.updates < -1 || tensor.updates >= static_cast<int>(interface.parameters.size()))
+        fail("output '" + tensor.name + "' updates an input that there is not");
+      else if (tensor.updates >= 0 && !updated.insert(tensor.updates).second)
+        fail("two outputs update one state");
+    }
+    if (!interface.dims.empty() && interface.dims.size() != program_.extents.size())
+      fail("some extents have dims, and others have none");
+  }
+
+  bool mentions_known(const IntExpr& expression) const {
+    std::vector<SymbolRef> symbols = expression.symbols();
+    return std::all_of(symbols.begin(), symbols.end(), [&](const SymbolRef& symbol) {
+      return std::find(extents_.begin(), extents_.end(), symbol) != extents_.end();
+    });
+  }
+
+  void check_status(const Step& step) {
+    if (!is_buffer(step.condition.buffer) || step.condition.byte_offset != 0 ||
+        buffer(step.condition.buffer).space != Space::Status || buffer(step.condition.buffer).bytes < 4)
+      fail("a status lies in no status word");
+  }
+
+  // Checks a step that make-entry adds.
+  void check_entry_step(const Step& step, int depth) {
+    if (step.has_status()) check_status(step);
+    if (step.is_preamble()) {
+      if (depth > 0) fail("a run begins within a step");
+      return;
+    }
+    if (step.first.size() != 1)
+      return fail("a step around a call holds " + std::to_string(step.first.size()));
+    if (step.kind == Step::Kind::When && !mentions_known(*step.count))
+      return fail("a condition mentions an extent that the program does not have");
+    check_steps(step.first, depth + 1);
+    if (!message_.empty() || step.kind != Step::Kind::Share) return;
+    const Step& call = step.first[0];
+    if (call.kind != Step::Kind::Call) return fail("threads share calls alone");
+    const Kernel& kernel = *program_.kernels[static_cast<size_t>(call.kernel)];
+    if (kernel.tasks < 2) fail("threads share kernel '" + kernel.name + "', which has one task");
+  }
+
   void check_steps(const std::vector<Step>& steps, int depth) {
     if (depth > 200) return fail("steps are nested more than 200 levels deep");
     for (const Step& step : steps) {
@@ -88,6 +145,11 @@ private:
       }
       if (step.kind == Step::Kind::Concurrent) {
         check_concurrent(step, depth);
+        continue;
+      }
+      if (step.is_preamble() || step.kind == Step::Kind::Checked || step.kind == Step::Kind::When ||
+          step.kind == Step::Kind::Share) {
+        check_entry_step(step, depth);
         continue;
       }
       bool binds = step.kind == Step::Kind::Bind;
@@ -162,6 +224,10 @@ private:
         fail("extent '" + wanted.name + "' of kernel '" + kernel.name +
              "' may leave its bounds: " + given.to_string());
     }
+    if (step.count && message_.empty())
+      if (IntExpr iterations = iterations_of(step, kernel); *step.count != iterations)
+        fail("kernel '" + kernel.name + "' is called with a count of " + step.count->to_string() +
+             ", has iterations " + iterations.to_string());
   }
 
   // The kernel writes argument i.

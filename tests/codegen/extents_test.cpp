@@ -1,6 +1,8 @@
 // Kernels whose extents are arguments: strides, ends of loops and the parallel count follow them.
 #include "tests/codegen/model_object.h"
 
+#include "compiler/kernel/passes/pass.h"
+
 #include <catch2/catch.hpp>
 
 #include <numeric>
@@ -11,7 +13,7 @@ using namespace kernel;
 
 // y[i][j] = 10 * x[i][j] for i < n, j < m, which lie at actual strides; two calls, of which the second has
 // the first half of the rows, rounded up, only. `tasks` of the parallel loop over pairs of rows.
-static Program make_program(int tasks) {
+static Program parse_rows(int tasks) {
   std::string text = R"(
 program "p" arena 0 lower_bound 0 weights 0 {
   extent n [0, 9]
@@ -43,8 +45,14 @@ kernel "rows" {
 )";
   auto program = parse_program("extents.kir", text);
   if (!program) FAIL(program.error().message);
-  if (Result result = verify(*program); !result) FAIL(result.error().message);
   return std::move(*program);
+}
+
+static Program make_program(int tasks) {
+  Program program = parse_rows(tasks);
+  make_entry(program, KernelPassOptions());
+  if (Result result = verify(program); !result) FAIL(result.error().message);
+  return program;
 }
 
 static void check(const LoadedObject& object, size_t n, size_t m, const firn_executor* executor) {
@@ -100,6 +108,14 @@ TEST_CASE("kernels with extents compile for every architecture") {
     auto facts = codegen::emit_object(make_program(4), options_for(target), folder.file("model.o"));
     if (!facts) FAIL(triple << ": " << facts.error().message);
   }
+}
+
+TEST_CASE("a program whose steps leave something unsaid is refused") {
+  TemporaryFolder folder;
+  auto facts = codegen::emit_object(parse_rows(1), options_for(host_target()), folder.file("model.o"));
+  REQUIRE(!facts);
+  CHECK(facts.error().fault == Fault::Internal);
+  CHECK(facts.error().message.find("make-entry has not run") != std::string::npos);
 }
 
 } // namespace firn::test

@@ -43,6 +43,9 @@ TEST_CASE("a file of text verifies and prints as it is written") {
   Result verified = verify(*program);
   if (!verified) FAIL(verified.error().message);
   CHECK(print_program(*program) == text);
+  CHECK(program->interface.dims[0].values == std::vector<int64_t>{0, 16, 32});
+  CHECK(program->interface.parameters[0].dims[0] == 4 * IntExpr::symbol(program->extents[0]));
+  CHECK((program->interface.results[1].dims.empty() && program->interface.results[2].updates == 1));
 }
 
 TEST_CASE("that file holds every op, predicate, space, step and promise") {
@@ -67,15 +70,15 @@ TEST_CASE("that file holds every op, predicate, space, step and promise") {
     CHECK(kinds.count(static_cast<OpKind>(i)) == 1);
   }
   CHECK(predicates.size() == 6);
-  CHECK(spaces ==
-        std::set{Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State, Space::Parameters});
+  CHECK(spaces == std::set{Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State,
+                           Space::Parameters, Space::Status});
   CHECK(promises == std::set{Overwriting::Pointwise, Overwriting::RowWise, Overwriting::Sliding});
   std::vector<const Step*> steps;
   collect(program->steps, steps);
   std::set<Step::Kind> step_kinds;
   bool copies = false;
   for (const Step* step : steps) step_kinds.insert(step->kind), copies |= step->is_copy;
-  CHECK(step_kinds.size() == 5);
+  CHECK(step_kinds.size() == 10);
   CHECK(copies);
 }
 

@@ -76,6 +76,7 @@ TEST_CASE("scopes and blocks are checked") {
 }
 
 TEST_CASE("extents are checked") {
+  rejects("parallel p [0, 3] count 5\n", "parallel count is beyond its symbol's bounds");
   rejects(x + "%0: f32 = load b0[n]\n", "symbol 'n' is not known");
   rejects("extent n [-1, 4]\n", "bounds that no extent has");
   rejects("extent n [0, 2147483648]\n", "bounds that no extent has");
@@ -140,6 +141,64 @@ TEST_CASE("calls and buffers of a program are checked") {
   program_rejects("buffer \"a\" arena bytes 512 align 64 offset 32\n", "against its alignment");
   program_rejects(a + w + "buffer \"s\" state 0 from 0 bytes 64 align 64\n", "first value that is none");
   program_rejects(w + "buffer \"s\" state 0 from 0 bytes 512 align 64\n", "first value that is none");
+}
+
+// The message of verify_entry for a program whose kernel is over an extent k and gets x and a status word.
+static std::string entry_of(const std::string& steps, const std::string& parallel = "count (k)",
+                            const std::string& begin = "require\nclear 1\n") {
+  std::string text = "program \"p\" arena 4096 lower_bound 0 weights 0 {\nextent n [0, 4]\nextent m [1, 4]\n"
+                     "buffer \"x\" input 0 bytes 256 align 64\n"
+                     "buffer \"status\" status bytes 4 align 64 offset 0\n" +
+                     begin + steps + "}\nkernel \"k\" {\n" + x +
+                     "parameter \"status\" i32[1] align 4 written\nextent k [0, 4]\nparallel p [0, 3] " +
+                     parallel + "\n%0: f32 = load b0[p]\n}\n";
+  auto parsed = parse_program("t", text);
+  if (!parsed) return "parse: " + parsed.error().message;
+  if (Result result = verify(*parsed); !result) return result.error().message;
+  Result result = verify_entry(*parsed);
+  return result ? "good" : result.error().message;
+}
+
+TEST_CASE("an entry says all that a run does") {
+  auto says = [](const std::string& got, const std::string& wanted) {
+    INFO(got);
+    CHECK(got.find(wanted) != std::string::npos);
+  };
+  const std::string call = "call 0 (0, 1) extents (m) count (m)\n", checked = "checked 1 {\n" + call + "}\n";
+  says(entry_of(checked), "good");
+  says(entry_of("checked 1 {\nwhen (n) {\ncall 0 (0, 1) extents (n) count (n)\n}\n}\n"), "good");
+  says(entry_of("checked 1 {\nshare {\ncall 0 (0, 1) extents (m)\n}\n}\n", "count 4 tasks 2"), "good");
+  says(entry_of(call), "may fail, and is not checked");
+  says(entry_of(checked, "count (k)", "require\n"), "its status word is not cleared");
+  says(entry_of(checked, "count (k)", "clear 1\n"), "bounds of extents are not required");
+  says(entry_of("checked 1 {\ncall 0 (0, 1) extents (m)\n}\n"), "iterations that vary, and no count");
+  says(entry_of("checked 1 {\ncall 0 (0, 1) extents (n) count (n)\n}\n"), "runs where it has no iterations");
+  says(entry_of("checked 1 {\nwhen (2*n) {\ncall 0 (0, 1) extents (n) count (n)\n}\n}\n"),
+       "runs where it has no iterations");
+  says(entry_of("checked 1 {\ncall 0 (0, 1) extents (m)\n}\n", "count 4 tasks 2"), "no threads share");
+  says(entry_of(checked + "clear 1\n"), "a run begins behind its first steps");
+  says(entry_of("checked 1 {\ncall 0 (0, 1) extents (m) count (2*m)\n}\n"), "has iterations m");
+  says(entry_of("checked 1 {\n" + call + call + "}\n"), "a step around a call holds 2");
+  says(entry_of("checked 0 {\n" + call + "}\n"), "a status lies in no status word");
+  says(entry_of("share {\n" + call + "}\n"), "which has one task");
+  says(entry_of("if 0 {\nrequire\n} {\n}\n"), "a run begins within a step");
+  says(entry_of("when (k) {\n" + call + "}\n"), "symbol 'k' is not known");
+}
+
+TEST_CASE("the interface of a program is checked") {
+  auto rejects_head = [](const std::string& head, const std::string& message) {
+    std::string got = verify_text(head, "");
+    INFO(got);
+    CHECK(got.find(message) != std::string::npos);
+  };
+  rejects_head("input \"x\" f32[k]\n", "symbol 'k' is not known");
+  rejects_head("input \"x\" f32[-1]\n", "has bounds that no extent has");
+  rejects_head("output \"y\" f32[1] updates 0\n", "updates an input that there is not");
+  rejects_head("input \"x\" f32[1]\noutput \"y\" f32[1] updates 0\noutput \"z\" f32[1] updates 0\n",
+               "two outputs update one state");
+  rejects_head("extent n [0, 4]\nextent m [0, 4] dim \"m\"\n", "an extent before this one has no dim");
+  rejects_head("extent n [0, 4] dim \"n\"\nextent m [0, 4]\n", "some extents have dims");
+  rejects_head("extent n [0, 4] dim \"n\" multiple 0\n", "expected a multiple above 0");
 }
 
 } // namespace firn::kernel

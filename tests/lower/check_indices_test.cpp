@@ -1,5 +1,6 @@
 // Indices that are checked: a run ends with a status at the step that meets one out of range, and nothing
 // outside of memory is touched either way.
+#include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/arena.h"
 #include "include/firn/abi.h"
 #include "tests/codegen/model_object.h"
@@ -28,6 +29,7 @@ public:
     if (!program) FAIL(program.error().message);
     memory::place_constants(*program);
     memory::plan_arena(*program);
+    kernel::make_entry(*program, kernel::KernelPassOptions());
     if (Result valid = kernel::verify(*program); !valid)
       FAIL(valid.error().message << kernel::print_program(*program));
     auto again = kernel::parse_program("again.kir", kernel::print_program(*program));

@@ -94,6 +94,7 @@ kernel::Program lower(const Module& module, const LoweringSetup& setup) {
   memory::plan_arena(*program);
   kernel::merge_equal_kernels(*program, kernel::KernelPassOptions());
   memory::place_constants(*program);
+  kernel::make_entry(*program, kernel::KernelPassOptions());
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
   return std::move(*program);

@@ -7,7 +7,8 @@ namespace {
 constexpr PassStep kSteps[] = {
     {"merge-equal-kernels", false,
      "first: equal kernels then stay equal, for what follows changes them once"},
-    {"prefetch-weights", true, "last: it counts the bytes and the work of the calls that there are"},
+    {"prefetch-weights", true, "it counts the bytes and the work of the calls that there are"},
+    {"make-entry", false, "last: the passes before it look for calls among the program's steps"},
 };
 
 const PassLevel<Program, KernelPassOptions>& kernel_level() {
