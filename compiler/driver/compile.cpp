@@ -4,11 +4,13 @@
 #include "compiler/driver/describe.h"
 #include "compiler/driver/entries.h"
 #include "compiler/driver/guarded.h"
+#include "compiler/driver/import_kernels.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/make_program.h"
 #include "compiler/driver/memory_budget.h"
 #include "compiler/driver/prepare_weights.h"
 #include "compiler/driver/process_cache.h"
+#include "compiler/driver/program_interface.h"
 #include "compiler/driver/specializations.h"
 #include "compiler/driver/variants.h"
 #include "compiler/driver/write_outputs.h"
@@ -25,6 +27,7 @@ struct Flow {
   Compilation& c;
   Stages& stages;
   DiagnosticList& diagnostics;
+  bool has_kernels = false; // the model is kernels in text form, which the road makes of others
 
   bool check(const Result& done) const { return done || (diagnostics.add(done.error()), false); }
 };
@@ -39,8 +42,26 @@ bool find_cpus(Flow& flow) {
   return true;
 }
 
+bool read_kernels(Flow& flow) {
+  auto kernels = import_kernels(flow.options);
+  if (!kernels) return flow.check(kernels.error());
+  Compilation& c = flow.c;
+  for (const auto& kernel : kernels->program.kernels)
+    if (!kernel->tiles.empty() && !c.target.has_tile_matrices)
+      return flow.check(unsupported_error("kernel '" + kernel->name + "' multiplies tile matrices, which " +
+                                          c.target.display_name() + " (" + c.target.triple +
+                                          ") does not have"));
+  c.program = std::move(kernels->program);
+  c.module = std::move(kernels->module);
+  c.facts = std::move(kernels->facts);
+  c.dims = std::move(kernels->dims);
+  return flow.check(check_names(flow.options, c.module->main(), c.dims));
+}
+
 bool import(Flow& flow) {
   Compilation& c = flow.c;
+  flow.has_kernels = is_kernel_text(flow.options);
+  if (flow.has_kernels) return read_kernels(flow);
   auto imported = import_model(flow.options, flow.diagnostics);
   if (!imported) return false;
   c.facts = std::move(imported->facts);
@@ -98,6 +119,7 @@ bool make_first_program(Flow& flow) {
   auto made = make_program(main_source(flow.options, flow.c, 0), flow.stages);
   if (!made) return flow.check(made.error());
   flow.c.program = std::move(made->program);
+  flow.c.program.interface = interface_of(flow.c.module->main(), flow.c.dims, flow.c.program);
   flow.c.peak_buffers = std::move(made->peak_buffers);
   return true;
 }
@@ -122,7 +144,8 @@ bool describe_model(Flow& flow) {
   return true;
 }
 
-// The road from a model to its planned programs. --emit=graph leaves it when the passes have run.
+// The road from a model to its planned programs. --emit=graph leaves it when the passes have run, and kernels
+// in text form enter it at its end.
 constexpr struct {
   const char* stage; // name for --time-passes; null: part of the stage before
   bool (*run)(Flow& flow);
@@ -141,6 +164,7 @@ constexpr struct {
 
 bool travel(Flow flow) {
   for (const auto& [stage, run] : kRoad) {
+    if (flow.has_kernels && run != describe_model) continue;
     if (stage) flow.stages.begin(stage);
     if (!run(flow)) return false;
     if (flow.options.emit == Emit::Graph && run == fit_memory) break;

@@ -1,4 +1,4 @@
-// `firn compile`: a model file, ONNX or a graph in text form, to object, header and manifest.
+// `firn compile`: a model file, ONNX, or a graph or kernels in text form, to object, header and manifest.
 #pragma once
 
 #include "compiler/artifact/model_description.h"
@@ -39,13 +39,14 @@ struct Compilation;
 class Stages;
 
 struct CompileOptions {
-  std::string model; // path of the ONNX file, or of a graph in text form (.hlo); "-": standard input
+  // Path of the ONNX file, or of a graph (.hlo) or kernels (.kir) in text form; "-": standard input.
+  std::string model;
   // The model in memory instead of a file: ONNX, or a graph in text form, which is told by the ending .hlo of
   // `model` or by its first word. `model` is the name from which messages and outputs take theirs, such as
   // "digits.onnx". The compilation copies the bytes.
   std::optional<std::span<const std::byte>> model_bytes;
   std::string model_folder; // with model_bytes: where external data may lie; empty: the model may have none
-  std::string weights_in;   // side file with the large constants of a graph in text form; empty: none
+  std::string weights_in;   // side file with the constants of a graph or kernels in text form; empty: none
   std::string entry;        // the function of a graph in text form to compile; empty: @main and all entries
   std::string output;       // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
   Emit emit = Emit::Object;
@@ -69,7 +70,7 @@ struct CompileOptions {
   std::string passes = "default";
   std::string dump_folder; // graph text after every changing pass
   int rewrite_limit = -1;
-  std::string weights_out; // side file of --emit=graph
+  std::string weights_out; // side file of --emit=graph and --emit=kernel
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
   // Bytes that the arena may take: memory_budget.h makes it fit.
@@ -129,7 +130,7 @@ struct Compilation {
   std::optional<plan::ScheduleDatabase> schedules; // the database of --schedule-db
   std::vector<plan::KernelPlans> plans;            // plans of @main, by CPU
   onnx::ModelFacts facts;
-  std::unique_ptr<Module> module;                   // after the passes
+  std::unique_ptr<Module> module; // after the passes; of kernels in text form: no more than their interface
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
   std::vector<onnx::VaryingDim> dims;               // dims that vary among the parameters of @main
   kernel::Program program;                          // planned; has the constants of all CPUs

@@ -345,6 +345,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   describe_cpus(c);
   describe_specializations(c);
   d.threads = options.goals.threads;
+  for (const auto& kernel : c.program.kernels) d.threads = std::max(d.threads, kernel->tasks);
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = features_for(c, c.variants.size());
   d.flags = options.flags;

@@ -1,6 +1,7 @@
 // ONNX models go through the frontend; a graph in text form is what a frontend would have made.
 #include "compiler/driver/import_model.h"
 
+#include "compiler/driver/import_kernels.h"
 #include "compiler/driver/read_graph.h"
 #include "compiler/frontend/onnx/import/unbound_dims.h"
 #include "compiler/graph/function_type.h"
@@ -15,18 +16,9 @@ namespace {
 
 // Refuses options that say how an ONNX model is to be read.
 Result check_no_import_options(const onnx::ImportOptions& import) {
-  const char* given = !import.dims.empty() || !import.ranges.empty() ? "--dim"
-                      : !import.constants.empty()                    ? "--const"
-                      : !import.shapes.empty()                       ? "--shape"
-                      : !import.named_shapes.empty()                 ? "--shape"
-                      : !import.constant_texts.empty()               ? "--const"
-                      : !import.lengths.empty()                      ? "--length"
-                      : !import.states.empty()                       ? "--state"
-                      : import.initializers_are_inputs               ? "--initializers-are-inputs"
-                      : import.straight_through                      ? "--straight-through"
-                                                                     : nullptr;
-  if (!given) return {};
-  return usage_error(std::string(given) + " goes with an ONNX model: a graph in text form says it itself");
+  const std::string given = given_import_option(import);
+  if (given.empty()) return {};
+  return usage_error(given + " goes with an ONNX model: a graph in text form says it itself");
 }
 
 // Counts constants as the model's initializers; an error names a constant without its bytes.
@@ -138,6 +130,19 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
 
 } // namespace
 
+std::string given_import_option(const onnx::ImportOptions& import) {
+  return !import.dims.empty() || !import.ranges.empty() ? "--dim"
+         : !import.constants.empty()                    ? "--const"
+         : !import.shapes.empty()                       ? "--shape"
+         : !import.named_shapes.empty()                 ? "--shape"
+         : !import.constant_texts.empty()               ? "--const"
+         : !import.lengths.empty()                      ? "--length"
+         : !import.states.empty()                       ? "--state"
+         : import.initializers_are_inputs               ? "--initializers-are-inputs"
+         : import.straight_through                      ? "--straight-through"
+                                                        : "";
+}
+
 Expected<onnx::ModelFile> open_model(const CompileOptions& options) {
   if (!options.model_bytes) return onnx::open_model(options.model);
   // Constants of the module stay where the model has them, and the module outlives the call.
@@ -152,6 +157,11 @@ bool is_graph_text(const CompileOptions& options, const MappedFile& file) {
 }
 
 Expected<onnx::ModelFacts> inspect_model(const CompileOptions& options) {
+  if (is_kernel_text(options)) {
+    auto kernels = import_kernels(options);
+    if (!kernels) return kernels.error();
+    return std::move(kernels->facts);
+  }
   auto model = open_model(options);
   if (!model) return model.error();
   if (!is_graph_text(options, *model->file)) return onnx::inspect_onnx(*model);
@@ -169,6 +179,9 @@ static std::unique_ptr<onnx::ImportedModel> import_inference(const CompileOption
     auto imported = import_text(options, *model->file);
     return imported ? std::move(*imported) : failed(imported.error());
   }
+  if (is_kernel_text(options))
+    return failed(usage_error("kernels in text form have no graph, which this asks for: compile, run and "
+                              "bench take them"));
   if (!options.entry.empty())
     return failed(usage_error("--entry goes with a graph in text form (.hlo), not with an ONNX model"));
   if (!options.weights_in.empty())

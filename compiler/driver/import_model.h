@@ -9,6 +9,9 @@ namespace firn::driver {
 // The options' model: a file, standard input, or bytes in memory.
 Expected<onnx::ModelFile> open_model(const CompileOptions& options);
 
+// The first of these options that says how an ONNX model is to be read; empty: none does.
+std::string given_import_option(const onnx::ImportOptions& import);
+
 // Whether the model is a graph in text form: a file's name tells, and without a file the first word.
 bool is_graph_text(const CompileOptions& options, const MappedFile& file);
 // The facts of the options' model; those of a graph in text form are about the function that runs.

@@ -4,6 +4,7 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/guarded.h"
+#include "compiler/driver/import_kernels.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
@@ -181,7 +182,8 @@ static bool run_model(const RunOptions& options, DiagnosticList& diagnostics) {
                                 ", --shape says otherwise"));
     return false;
   }
-  if (!is_graph_text(options.compile, *model->file)) bind_inputs(inputs->tensors, *facts, compile.import);
+  if (!is_graph_text(options.compile, *model->file) && !is_kernel_text(options.compile))
+    bind_inputs(inputs->tensors, *facts, compile.import);
   auto outputs = compute(options, compile, inputs->tensors, diagnostics);
   if (!outputs) return false;
   Result shown = show_outputs(options, *outputs);

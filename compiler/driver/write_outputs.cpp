@@ -6,6 +6,7 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
 #include "compiler/driver/describe.h"
+#include "compiler/driver/packed_weights.h"
 #include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/weights_hash.h"
 #include "compiler/support/mapped_file.h"
@@ -83,13 +84,22 @@ Result finish(const CompileOptions& options, const Compilation& c, OutputSet& ou
   return outputs.commit();
 }
 
+// Writes the constants of the graph, or of the kernels.
+Result write_side_file(const CompileOptions& options, const Compilation& c, OutputSet& outputs) {
+  if (options.emit == Emit::Graph) return outputs.write(options.weights_out, write_literals(*c.module));
+  if (c.prepare || !c.variants.empty() || !c.specializations.empty() || !c.entries.empty())
+    return usage_error("--weights-out with --emit=kernel is for one program: not with --multiversion, --hot, "
+                       "--train or --weights=init");
+  StagedFile file(outputs, options.weights_out);
+  return write_packed_weights(c.program, file);
+}
+
 // Writes one text to the file given, or hands it to the options' print.
 Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outputs) {
   auto text = emit_text(options, c);
   if (!text) return text.error();
   if (!options.weights_out.empty())
-    if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written)
-      return written;
+    if (Result written = write_side_file(options, c, outputs); !written) return written;
   if (options.output.empty() || options.output == "-") {
     if (!options.print) return usage_error("the text of --emit has no file to go to");
     if (Result printed = options.print(*text); !printed) return printed;

@@ -3,19 +3,8 @@
 import os
 import struct
 
-from tool import check, expect, finish, firn, temporary_folder, write_model
+from tool import BOOL, F32, I64, check, expect, finish, firn, temporary_folder, write_model, write_npy
 from model_writer import attribute, graph, msg, node, num, tensor, value
-
-F32, I64, BOOL = 1, 7, 9
-FORMS = {F32: ("<f4", "f"), I64: ("<i8", "q"), BOOL: ("|b1", "?")}
-
-
-def write_npy(path, dtype, dims, numbers):
-    descriptor, letter = FORMS[dtype]
-    header = f"{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({''.join(f'{d},' for d in dims)}), }}"
-    header += " " * (-(11 + len(header)) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(numbers)}{letter}", *numbers))
 
 
 def read_npy(path):

@@ -1,5 +1,6 @@
 """What the tests of the command line share: running firn, small models, failures that are collected."""
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -58,6 +59,19 @@ def counted_model(folder):
 def shapeless_model(folder):
     """An input without a shape."""
     return write_model(os.path.join(folder, "shapeless.onnx"), [node("Relu", ["x"], ["y"])], [msg(1, "x") + msg(2, msg(1, num(1, 1)))], [value("y", [2, 3])])
+
+
+# Types of tensors by their numbers in ONNX, with their words in .npy files and in struct.
+F32, I64, BOOL = 1, 7, 9
+FORMS = {F32: ("<f4", "f"), I64: ("<i8", "q"), BOOL: ("|b1", "?")}
+
+
+def write_npy(path, dtype, dims, numbers):
+    descriptor, letter = FORMS[dtype]
+    header = f"{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({''.join(f'{d},' for d in dims)}), }}"
+    header += " " * (-(11 + len(header)) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(numbers)}{letter}", *numbers))
 
 
 def temporary_folder():

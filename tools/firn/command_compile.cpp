@@ -52,7 +52,8 @@ Result check_emit(const CompileCommand& command) {
   for (const Rule& rule :
        {Rule{"--depfile", !options.depfile.empty(), is_object, "obj"},
         Rule{"--json", command.json, is_object, "obj"},
-        Rule{"--weights-out", !options.weights_out.empty(), is_graph, "graph"},
+        Rule{"--weights-out", !options.weights_out.empty(), is_graph || options.emit == Emit::Kernel,
+             "graph or kernel"},
         Rule{"--flash-budget", !command.flash_budget.empty(), has_sizes, "obj, header or manifest"},
         Rule{"--ram-budget", !command.ram_budget.empty(), has_sizes, "obj, header or manifest"},
         Rule{"--report", command.report, has_sizes, "obj, header or manifest"},
@@ -144,7 +145,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   driver::CompileOptions& options = command->flags.options;
   CLI::App* verb = app.add_subcommand("compile", "Compile a model into an object, a header and a manifest");
   verb->add_option("model", options.model,
-                   "the ONNX model, or a graph in text form (.hlo); -: standard input")
+                   "the ONNX model, or a graph (.hlo) or kernels (.kir) in text form; -: standard input")
       ->required();
   verb->add_option("-o,--output", options.output,
                    "stem of the files to write: STEM.o, STEM.h, STEM.json; a folder, if it ends with /");
@@ -165,7 +166,9 @@ void add_compile_command(CLI::App& app, Action& action) {
           "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "
           "kernels read), kernel, llvm, asm, header or manifest")
       ->check(one_of(emit_names()));
-  verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
+  verb->add_option(
+      "--weights-out", options.weights_out,
+      "with --emit=graph: write large constants here; with --emit=kernel: the weights that kernels read");
   verb->add_option("--dump-passes", options.dump_folder,
                    "write the graph or the kernels after every changing pass into this folder");
   verb->add_option("--rewrite-limit", options.rewrite_limit,
@@ -201,7 +204,9 @@ void add_compile_command(CLI::App& app, Action& action) {
                   "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
                   "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
                   "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n"
-                  "  firn compile graph.hlo --weights-in graph.weights -o build/net\n") +
+                  "  firn compile graph.hlo --weights-in graph.weights -o build/net\n"
+                  "  firn compile net.onnx --emit=kernel -o net.kir --weights-out net.weights\n"
+                  "  firn compile net.kir --weights-in net.weights -o build/net\n") +
       kExitCodes);
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

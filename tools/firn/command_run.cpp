@@ -72,7 +72,7 @@ void add_run_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<RunCommand>();
   CLI::App* verb = app.add_subcommand("run", "Run a model once on tensors from files");
   verb->add_option("model", command->flags.options.model,
-                   "the ONNX model, or a graph in text form (.hlo); -: standard input")
+                   "the ONNX model, or a graph (.hlo) or kernels (.kir) in text form; -: standard input")
       ->required();
   verb->add_option("--input", command->inputs, "NAME=FILE, a .npy or .pb file; repeatable")->take_all();
   verb->add_option("--output-dir", command->options.output_dir,

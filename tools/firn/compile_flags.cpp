@@ -248,7 +248,7 @@ void CompileFlags::add_generation_to(CLI::App& verb, bool jobs) {
 
 void CompileFlags::add_text_to(CLI::App& verb) {
   verb.add_option("--weights-in", options.weights_in,
-                  "side file with the large constants of a graph in text form");
+                  "side file with the large constants of a graph, or the weights of kernels, in text form");
   verb.add_option(
       "--entry", options.entry,
       "the function of a graph in text form that is the model, such as a declared gradient, or with "
