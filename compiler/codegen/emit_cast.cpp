@@ -154,10 +154,8 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
                                {result, a->getType()}, {a});
   case OpKind::SExt: return ir_.CreateSExt(a, result);
   case OpKind::ZExt: return ir_.CreateZExt(a, result);
-  case OpKind::Trunc:
-    if (llvm::Value* bytes = saturated_bytes(a, result)) return bytes;
-    if (llvm::Value* packed = saturated_by_packs(a, result)) return packed;
-    return instructions_->truncate(a, result);
+  case OpKind::Narrow: return emit_narrow(op);
+  case OpKind::Trunc: return instructions_->truncate(a, result);
   case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
   case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);
   default: FIRN_UNREACHABLE("op is no cast");

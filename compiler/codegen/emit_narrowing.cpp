@@ -1,13 +1,11 @@
-// Narrows words that were rounded from floats to bytes: instructions that saturate need no clamp, and stores
-// beside each other are narrowed together.
+// Emits `narrow`, which turns floats into integers of few bits: instructions that saturate need no clamp, and
+// bytes that are stored beside each other are narrowed together.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/vector_parts.h"
 
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
-#include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
 #include <bit>
@@ -18,54 +16,31 @@ using namespace kernel;
 
 static constexpr int64_t kVectorBytes = 16; // the bytes that a register of words becomes
 
-// A value that was raised to at least `low`, which a NaN becomes, and then limited to `high`; with what it
-// was before.
-struct Clamped {
-  llvm::Value* number = nullptr;
-  llvm::Value* above = nullptr; // raised to `low`, not limited
-  double low = 0, high = 0;
-};
-static std::optional<Clamped> clamped(llvm::Value* value) {
-  // The operands of a minimum or maximum; the second is the result if either is NaN.
-  auto extreme = [](llvm::Value* of,
-                    llvm::CmpInst::Predicate order) -> std::pair<llvm::Value*, llvm::Value*> {
-    auto* select = llvm::dyn_cast<llvm::SelectInst>(of);
-    auto* compare = select ? llvm::dyn_cast<llvm::FCmpInst>(select->getCondition()) : nullptr;
-    bool fits = compare && compare->getPredicate() == order &&
-                compare->getOperand(0) == select->getTrueValue() &&
-                compare->getOperand(1) == select->getFalseValue();
-    if (!fits) return {};
-    return {select->getTrueValue(), select->getFalseValue()};
-  };
-  using namespace llvm::PatternMatch;
-  const llvm::APFloat *low = nullptr, *high = nullptr;
-  auto [max, above] = extreme(value, llvm::CmpInst::FCMP_OLT);
-  if (!max || !match(max, m_APFloat(high))) return std::nullopt;
-  auto [number, min] = extreme(above, llvm::CmpInst::FCMP_OGT);
-  if (!number || !match(min, m_APFloat(low))) return std::nullopt;
-  return Clamped{number, above, low->convertToDouble(), high->convertToDouble()};
+static bool has_bounds(const Op& narrow, int64_t low, int64_t high) {
+  return narrow.low == low && narrow.high == high;
 }
 
-// Integers of 32 bits that were rounded from floats and, from there, moved by a zero point.
-struct RoundedWords {
-  llvm::Value* floats = nullptr;
-  int64_t zero = 0;
-};
-static std::optional<RoundedWords> rounded_words(llvm::Value* words) {
-  using namespace llvm::PatternMatch;
-  llvm::Value* moved = words;
-  const llvm::APInt* zero = nullptr;
-  match(words, m_c_Add(m_Value(moved), m_APInt(zero)));
-  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
-  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
-  if (!call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return std::nullopt;
-  return RoundedWords{call->getArgOperand(0), zero ? zero->getSExtValue() : 0};
+// The larger of `number` and the op's low bound, both without the zero point; a NaN becomes the bound.
+static llvm::Value* kept_above(llvm::IRBuilder<>& ir, llvm::Value* number, const Op& narrow) {
+  llvm::Value* min = llvm::ConstantFP::get(number->getType(), static_cast<double>(narrow.low - narrow.zero));
+  return ir.CreateSelect(ir.CreateFCmpOGT(number, min), number, min);
 }
 
 // The smaller of `number` and `high`; a NaN stays.
-static llvm::Value* kept_below(llvm::IRBuilder<>& ir, llvm::Value* number, double high) {
-  llvm::Value* max = llvm::ConstantFP::get(number->getType(), high);
+static llvm::Value* kept_below(llvm::IRBuilder<>& ir, llvm::Value* number, int64_t high) {
+  llvm::Value* max = llvm::ConstantFP::get(number->getType(), static_cast<double>(high));
   return ir.CreateSelect(ir.CreateFCmpOLT(max, number), max, number);
+}
+
+static llvm::Value* moved(llvm::IRBuilder<>& ir, llvm::Value* integers, int64_t added) {
+  return added == 0 ? integers
+                    : ir.CreateAdd(integers, llvm::ConstantInt::getSigned(integers->getType(), added));
+}
+
+static llvm::Value* limited(llvm::IRBuilder<>& ir, llvm::Intrinsic::ID min_or_max, llvm::Value* integers,
+                            int64_t bound) {
+  return ir.CreateBinaryIntrinsic(min_or_max, integers,
+                                  llvm::ConstantInt::getSigned(integers->getType(), bound));
 }
 
 // Rounds a register of 512 bits to words and adds `added`. Floats beyond i32 become its least number.
@@ -75,78 +50,74 @@ static llvm::Value* rounded_to_words(llvm::IRBuilder<>& ir, llvm::Value* floats,
   llvm::Value* whole = ir.CreateIntrinsic(
       llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
       {floats, llvm::Constant::getNullValue(words), ir.getInt16(0xffff), ir.getInt32(kRoundAsSet)});
-  return added == 0 ? whole : ir.CreateAdd(whole, llvm::ConstantInt::getSigned(words, added));
+  return moved(ir, whole, added);
 }
 
-// Narrows words to bytes if they are floats that were clamped to the bytes' range, rounded, and moved by a
-// zero point. The narrowing instruction saturates, so one of the bounds can go. Floats beyond i32 convert to
-// its least number, which saturates like a large one as unsigned and like a small one as signed.
-llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* bytes) {
-  bool is_whole = context_.target.arch == Arch::X86_64 && context_.target.has_masked_memory &&
-                  words->getType()->getPrimitiveSizeInBits() == 512 && bytes->getScalarSizeInBits() == 8;
-  std::optional<RoundedWords> found = is_whole ? rounded_words(words) : std::nullopt;
-  if (!found) return nullptr;
-  int64_t zero = found->zero;
-  std::optional<Clamped> bounds = clamped(found->floats);
-  if (!bounds) return nullptr;
-  auto within = [&](int64_t low, int64_t high) {
-    return bounds->low == static_cast<double>(low - zero) && bounds->high == static_cast<double>(high - zero);
-  };
-  auto rounded = [&](llvm::Value* floats, int64_t added) { return rounded_to_words(ir_, floats, added); };
-  auto limited = [&](llvm::Intrinsic::ID min, llvm::Value* whole, int64_t bound) {
-    return ir_.CreateBinaryIntrinsic(min, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
-  };
+// Rounds floats to words; those beyond i32 become any number.
+llvm::Value* KernelEmitter::rounded_words(llvm::Value* floats) {
+  llvm::Type* words = ir_.getInt32Ty();
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(floats->getType()))
+    words = llvm::FixedVectorType::get(words, vector->getNumElements());
+  if (llvm::Value* rounded = instructions_->round_to_words(floats, words)) return ir_.CreateFreeze(rounded);
+  llvm::Value* whole = emit_float_op(OpKind::FRoundEven, std::span<llvm::Value* const>(&floats, 1));
+  return ir_.CreateFreeze(ir_.CreateFPToSI(whole, words));
+}
+
+llvm::Value* KernelEmitter::emit_narrow(const Op& op) {
+  const TargetInfo& target = context_.target;
+  llvm::Value* number = value(op.operands[0]);
+  unsigned bits = number->getType()->getPrimitiveSizeInBits();
+  llvm::Value* result = nullptr;
+  if (target.arch == Arch::X86_64 && number->getType()->isVectorTy()) {
+    if (target.has_masked_memory && bits == 512) result = narrow_by_saturation(op, number);
+    if (!target.has_masked_memory && bits == static_cast<unsigned>(target.register_bits()))
+      result = narrow_by_packs(op, number);
+  }
+  if (result) return result;
+  llvm::Value* inside = kept_below(ir_, kept_above(ir_, number, op), op.high - op.zero);
+  return ir_.CreateTrunc(moved(ir_, rounded_words(inside), op.zero), type_of(type(op.results[0])));
+}
+
+// Narrows a register of 512 bits to bytes of their whole range; null for other results. The narrowing
+// instruction saturates, so one of the bounds can go. Floats beyond i32 convert to its least number, which
+// saturates like a large one as unsigned and like a small one as signed.
+llvm::Value* KernelEmitter::narrow_by_saturation(const Op& op, llvm::Value* number) {
+  llvm::Type* bytes = type_of(type(op.results[0]));
+  if (bytes->getScalarSizeInBits() != 8) return nullptr;
+  const int64_t zero = op.zero, high = op.high - zero;
   // Notes the bytes: if others like them are stored beside them, packs narrow them together.
-  auto noted = [&](llvm::Value* narrowed, int64_t added, int64_t moved, bool is_signed) {
-    narrowed_[narrowed] = {bounds->number, bounds->high, added, moved, is_signed};
+  auto noted = [&](llvm::Value* narrowed, int64_t added, int64_t moved_by, bool is_signed) {
+    narrowed_[op.results[0].id] = {number, high, added, moved_by, is_signed};
     return narrowed;
   };
+  auto unsigned_bytes = [&](int64_t added) {
+    llvm::Value* words = rounded_to_words(ir_, kept_above(ir_, number, op), added);
+    return ir_.CreateTrunc(limited(ir_, llvm::Intrinsic::umin, words, 255), bytes);
+  };
   // The range is 0 to 255 before the zero point, which is then added to bytes.
-  if (within(zero, zero + 255)) {
-    llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, 0), 255);
-    llvm::Value* bytes_of = ir_.CreateTrunc(whole, bytes);
-    if (zero != 0) bytes_of = ir_.CreateAdd(bytes_of, llvm::ConstantInt::getSigned(bytes, zero));
-    return noted(bytes_of, 0, zero, /*is_signed=*/false);
-  }
+  if (has_bounds(op, zero, zero + 255))
+    return noted(moved(ir_, unsigned_bytes(0), zero), 0, zero, /*is_signed=*/false);
   if (zero < 0) return nullptr;
-  if (within(0, 255)) {
-    llvm::Value* whole = limited(llvm::Intrinsic::umin, rounded(bounds->above, zero), 255);
-    return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/false);
-  }
-  if (!within(-128, 127)) return nullptr;
-  llvm::Value* floats = kept_below(ir_, bounds->number, bounds->high);
-  llvm::Value* above = limited(llvm::Intrinsic::smax, rounded(floats, zero), -128);
-  llvm::Value* whole = limited(llvm::Intrinsic::smin, above, 127);
-  return noted(ir_.CreateTrunc(whole, bytes), zero, 0, /*is_signed=*/true);
+  if (has_bounds(op, 0, 255)) return noted(unsigned_bytes(zero), zero, 0, /*is_signed=*/false);
+  if (!has_bounds(op, -128, 127)) return nullptr;
+  llvm::Value* words = rounded_to_words(ir_, kept_below(ir_, number, high), zero);
+  words = limited(ir_, llvm::Intrinsic::smin, limited(ir_, llvm::Intrinsic::smax, words, -128), 127);
+  return noted(ir_.CreateTrunc(words, bytes), zero, 0, /*is_signed=*/true);
 }
 
-// Narrows words like saturated_bytes(), on CPUs that narrow by packs: one from words to 16 bits, one from
-// there to bytes. Packs saturate both ways, so the lower bound, which is the least number of `narrow` or
-// zero, can go.
-llvm::Value* KernelEmitter::saturated_by_packs(llvm::Value* words, llvm::Type* narrow) {
-  const TargetInfo& target = context_.target;
-  if (target.arch != Arch::X86_64 || target.has_masked_memory || !words->getType()->isVectorTy() ||
-      words->getType()->getPrimitiveSizeInBits() != static_cast<unsigned>(target.register_bits()))
-    return nullptr;
+// Narrows a register on CPUs that narrow by packs: one from words to 16 bits, one from there to bytes. Packs
+// saturate both ways, so the lower bound, which is the least number of the result or zero, can go; null if it
+// is another.
+llvm::Value* KernelEmitter::narrow_by_packs(const Op& op, llvm::Value* number) {
+  const int bits = 8 * scalar_bytes(type(op.results[0]).scalar);
   // A negative zero point would move the least number, for floats beyond i32, to the largest ones.
-  std::optional<RoundedWords> found = rounded_words(words);
-  std::optional<Clamped> bounds = found && found->zero >= 0 ? clamped(found->floats) : std::nullopt;
-  if (!bounds) return nullptr;
-  int64_t zero = found->zero;
-  double min = bounds->low + static_cast<double>(zero), max = bounds->high + static_cast<double>(zero);
-  bool is_unsigned = min == 0 && max <= 255;
-  if (!is_unsigned && !(narrow->getScalarSizeInBits() == 8 && min == -128 && max <= 127)) return nullptr;
-  llvm::Value* below = kept_below(ir_, bounds->number, bounds->high);
-  llvm::Value* whole = ir_.CreateFreeze(
-      ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words->getType(), below->getType()}, {below}));
-  if (zero != 0) whole = ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), zero));
-  int bits = static_cast<int>(narrow->getScalarSizeInBits());
-  auto limited = [&](llvm::Intrinsic::ID min_of, int64_t bound) {
-    whole = ir_.CreateBinaryIntrinsic(min_of, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
-  };
-  limited(llvm::Intrinsic::smax, is_unsigned ? 0 : -(int64_t{1} << (bits - 1)));
-  limited(llvm::Intrinsic::smin, (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1);
-  return ir_.CreateTrunc(whole, narrow);
+  if (bits > 16 || op.zero < 0) return nullptr;
+  bool is_unsigned = op.low == 0 && op.high <= 255;
+  if (!is_unsigned && !(bits == 8 && op.low == -128)) return nullptr;
+  llvm::Value* words = moved(ir_, rounded_words(kept_below(ir_, number, op.high - op.zero)), op.zero);
+  words = limited(ir_, llvm::Intrinsic::smax, words, is_unsigned ? 0 : -(int64_t{1} << (bits - 1)));
+  words = limited(ir_, llvm::Intrinsic::smin, words, (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1);
+  return ir_.CreateTrunc(words, type_of(type(op.results[0])));
 }
 
 // Joins the waiting stores before an op that may touch the memory that they write.
@@ -170,16 +141,14 @@ void KernelEmitter::pass_narrowed_stores(const Op& op) {
 
 void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
   constexpr size_t kMaxWaiting = 16; // waiting stores keep their values in registers
-  auto found = narrowed_.find(store->getValueOperand());
+  auto found = narrowed_.find(op.operands[0].id);
   if (found == narrowed_.end() || context_.target.narrowed_together == 1) return join_narrowed_stores();
-  const llvm::DataLayout& layout = context_.module.getDataLayout();
-  llvm::APInt offset(layout.getIndexTypeSizeInBits(store->getPointerOperandType()), 0);
-  const llvm::Value* base = store->getPointerOperand()->stripAndAccumulateConstantOffsets(
-      layout, offset, /*AllowNonInbounds=*/true);
-  NarrowedStore next{store, op.buffer, base, offset.getSExtValue(), found->second};
+  IntExpr index = resolve(op.index);
+  int64_t offset = index.constant_part();
+  NarrowedStore next{store, op.buffer, index - offset, offset, found->second};
   if (!waiting_.empty()) {
     const NarrowedStore& first = waiting_.front();
-    bool fits = first.buffer == next.buffer && first.base == next.base &&
+    bool fits = first.buffer == next.buffer && first.variable_part == next.variable_part &&
                 first.bytes.is_signed == next.bytes.is_signed && first.bytes.moved == next.bytes.moved;
     if (!fits || waiting_.size() == kMaxWaiting) join_narrowed_stores();
   }

@@ -110,19 +110,20 @@ private:
   // saturated, and moved by `moved`.
   struct NarrowedBytes {
     llvm::Value* number = nullptr;
-    double high = 0;
-    int64_t added = 0, moved = 0;
+    int64_t high = 0, added = 0, moved = 0;
     bool is_signed = false;
   };
   struct NarrowedStore {
     llvm::StoreInst* store = nullptr;
     int buffer = 0;
-    const llvm::Value* base = nullptr; // the base of its address
-    int64_t offset = 0;
+    IntExpr variable_part; // its index without the constant part
+    int64_t offset = 0;    // the constant part, in elements, which are bytes
     NarrowedBytes bytes;
   };
-  llvm::Value* saturated_bytes(llvm::Value* words, llvm::Type* bytes);
-  llvm::Value* saturated_by_packs(llvm::Value* words, llvm::Type* narrow);
+  llvm::Value* emit_narrow(const kernel::Op& op);
+  llvm::Value* narrow_by_saturation(const kernel::Op& op, llvm::Value* number);
+  llvm::Value* narrow_by_packs(const kernel::Op& op, llvm::Value* number);
+  llvm::Value* rounded_words(llvm::Value* floats);
   void note_narrowed_store(const kernel::Op& op, llvm::StoreInst* store);
   void pass_narrowed_stores(const kernel::Op& op);
   void join_narrowed_stores();
@@ -178,10 +179,10 @@ private:
   std::vector<llvm::Value*> values_;           // by register
   std::vector<const kernel::Op*> definitions_; // by register; null: no op that is emitted yet gives it
   ExpressionEmitter expressions_;
-  std::vector<AddressEntry> addresses_; // computed in the current basic block
-  bool has_offsets_ = false;            // some symbol has an offset
-  std::map<llvm::Value*, NarrowedBytes> narrowed_;
-  std::vector<NarrowedStore> waiting_; // stores of the current block that may be joined
+  std::vector<AddressEntry> addresses_;   // computed in the current basic block
+  bool has_offsets_ = false;              // some symbol has an offset
+  std::map<int, NarrowedBytes> narrowed_; // by the Register::id of what `narrow` gives
+  std::vector<NarrowedStore> waiting_;    // stores of the current block that may be joined
   int depth_ = 0;
 };
 

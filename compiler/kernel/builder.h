@@ -32,6 +32,8 @@ public:
   Register compare(OpKind kind, Predicate predicate, Register lhs, Register rhs);
   Register select(Register condition, Register on_true, Register on_false);
   Register cast(OpKind kind, Register operand, Scalar to);
+  // f32 to an integer of at most 32 bits: rounds to nearest even, adds `zero` and keeps the bounds.
+  Register narrow(Register operand, Scalar to, int64_t low, int64_t high, int64_t zero);
   Register splat(Register scalar, int lanes); // the value itself when lanes is 1
   Register extract(Register vector, int lane);
   Register insert(Register vector, Register scalar, int lane);

@@ -81,6 +81,8 @@ struct Op {
   Predicate predicate = Predicate::Eq; // compares
   std::vector<double> numbers;         // Constant of a float type
   std::vector<int64_t> integers; // Constant of an integer type, lanes of extract, insert, shuffle, tiles
+  int64_t low = 0, high = 0;     // Narrow: the bounds of the result
+  int64_t zero = 0;              // Narrow: the integer that 0.0 becomes
   int buffer = -1;               // memory ops: parameter or scratch number
   IntExpr index;                 // memory ops: element index in units of the buffer's element; IndexValue
   int alignment = 0;             // memory ops: known alignment in bytes; 0: the element's

@@ -131,6 +131,10 @@ private:
       for (int64_t integer : op.integers) list += (list.empty() ? "" : ", ") + std::to_string(integer);
       text_ += " [" + list + "]";
     }
+    if (op.kind == OpKind::Narrow) {
+      text_ += " low " + std::to_string(op.low) + " high " + std::to_string(op.high);
+      if (op.zero) text_ += " zero " + std::to_string(op.zero);
+    }
     if (op.kind == OpKind::IndexValue) text_ += " (" + names_.print(op.index) + ")";
     if (group == OpGroup::Memory) {
       text_ += " b" + std::to_string(op.buffer) + "[" + names_.print(op.index) + "]";

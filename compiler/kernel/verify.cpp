@@ -262,6 +262,7 @@ private:
       want(float_from && !float_to && to.scalar != Scalar::Index && to.scalar != Scalar::I1, op,
            "must turn floats into integers");
       break;
+    case OpKind::Narrow: check_narrow(op, from.scalar, to.scalar); break;
     case OpKind::SExt:
     case OpKind::ZExt: want(integers && to_bits > from_bits, op, "must widen an integer"); break;
     case OpKind::Trunc: want(integers && to_bits < from_bits, op, "must narrow an integer"); break;
@@ -272,6 +273,17 @@ private:
       break;
     default: FIRN_UNREACHABLE("op is no cast");
     }
+  }
+
+  void check_narrow(const Op& op, Scalar from, Scalar to) {
+    constexpr int64_t kWholeFloats = 1 << 24; // f32 holds every integer up to it
+    want(from == Scalar::F32 && (to == Scalar::I8 || to == Scalar::I16 || to == Scalar::I32), op,
+         "must turn f32 into i8, i16 or i32");
+    int64_t half = int64_t{1} << (scalar_bits(to) - 1);
+    bool fits = op.low < 0 ? op.low >= -half && op.high < half : op.high < 2 * half;
+    want(op.low <= op.high && fits, op, "must have bounds that its type holds");
+    want(op.low - op.zero >= -kWholeFloats && op.high - op.zero <= kWholeFloats, op,
+         "must have bounds that f32 holds without the zero point");
   }
 
   void check_lanes(const Op& op, int limit) {

@@ -307,53 +307,65 @@ TEST_CASE("integers widen, narrow and change kind", "[ops]") {
   }
 }
 
-TEST_CASE("floats clamped to the range of a byte, whatever its zero point, round to bytes", "[ops]") {
+// The integers that `narrow` gives, sign-extended from `to`.
+static std::vector<int64_t> integers_of(Scalar to, const std::vector<char>& bytes) {
+  std::vector<int64_t> integers;
+  auto add = [&](const auto& values) { integers.assign(values.begin(), values.end()); };
+  if (to == Scalar::I8) add(numbers_of<int8_t>(bytes));
+  if (to == Scalar::I16) add(numbers_of<int16_t>(bytes));
+  if (to == Scalar::I32) add(numbers_of<int32_t>(bytes));
+  return integers;
+}
+
+TEST_CASE("narrow rounds floats to even, moves them by a zero point and saturates", "[ops]") {
   std::vector<float> numbers = {0,       -0.0F,  0.5F, 1.5F,   2.5F, -0.5F,  -1.5F, 126.5F,
                                 127.4F,  127.5F, 128,  254.5F, 255,  255.5F, 256,   -127.5F,
                                 -128.5F, -129,   1e9F, -1e9F,  3e9F, -3e9F,  1e30F, -1e30F};
   for (float sign : {1.0F, -1.0F}) numbers.push_back(sign * std::numeric_limits<float>::infinity());
+  numbers.push_back(std::numeric_limits<float>::quiet_NaN());
   while (numbers.size() < 176) numbers.push_back(0.5F * static_cast<float>(numbers.size()) - 40);
   struct Range {
+    Scalar to;
     int low, high, zero;
   };
   for (const TargetInfo& target : runnable_targets())
-    for (Range range : {Range{0, 255, 0},
-                        {0, 255, 131},
-                        {0, 255, 255},
-                        {-128, 127, 0},
-                        {-128, 127, 5},
-                        {-128, 127, -128},
-                        {-128, 127, -3},
-                        {0, 127, 0},
-                        {-128, 255, 0}})
+    for (Range range : {Range{Scalar::I8, 0, 255, 0},
+                        {Scalar::I8, 0, 255, 131},
+                        {Scalar::I8, 0, 255, 255},
+                        {Scalar::I8, -128, 127, 0},
+                        {Scalar::I8, -128, 127, 5},
+                        {Scalar::I8, -128, 127, -128},
+                        {Scalar::I8, -128, 127, -3},
+                        {Scalar::I8, 0, 127, 0},
+                        {Scalar::I8, 9, 230, 9},
+                        {Scalar::I16, 0, 255, 77},
+                        {Scalar::I16, -128, 127, 5},
+                        {Scalar::I16, 0, 65535, 32768},
+                        {Scalar::I16, -32768, 32767, 0},
+                        {Scalar::I32, 0, 255, 3},
+                        {Scalar::I32, -8388608, 8388607, -1}})
       // Vectors are narrowed one after the other, and several beside each other are narrowed together.
       for (auto [lanes, unroll] : {std::pair{1, 1}, {16, 1}, {16, 5}}) {
         if (!target.has_float) continue;
         auto emit = [&, lanes = lanes](Builder& b, const std::vector<Register>& v) {
-          MachineType real{Scalar::F32, lanes};
-          Register low = b.constant(real, range.low - range.zero),
-                   high = b.constant(real, range.high - range.zero);
           std::vector<Register> narrowed;
-          for (Register number : {v[0], b.unary(OpKind::FNeg, v[0])}) {
-            Register inside = b.binary(OpKind::FMinFast, high, b.binary(OpKind::FMaxFast, number, low));
-            Register whole = b.cast(OpKind::FToSI, b.unary(OpKind::FRoundEven, inside), Scalar::I32);
-            Register zero = b.constant_int({Scalar::I32, lanes}, range.zero);
-            if (range.zero != 0) whole = b.binary(OpKind::IAdd, whole, zero);
-            narrowed.push_back(b.cast(OpKind::Trunc, whole, Scalar::I8));
-          }
+          for (Register number : {v[0], b.unary(OpKind::FNeg, v[0])})
+            narrowed.push_back(b.narrow(number, range.to, range.low, range.high, range.zero));
           return narrowed;
         };
-        auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(numbers)}, Scalar::I8, emit,
+        auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(numbers)}, range.to, emit,
                                /*flushes_bf16=*/false, unroll);
         for (size_t r = 0; r < 2; ++r) {
-          auto got = numbers_of<uint8_t>(results[r]);
+          std::vector<int64_t> got = integers_of(range.to, results[r]);
+          const int64_t bits = 8 * scalar_bytes(range.to), mask = (int64_t{1} << bits) - 1;
           for (size_t i = 0; i < numbers.size(); ++i) {
             double number = r == 0 ? numbers[i] : -numbers[i];
             double inside = std::clamp<double>(number, range.low - range.zero, range.high - range.zero);
-            auto want = static_cast<uint8_t>(static_cast<int>(std::nearbyint(inside)) + range.zero);
-            INFO(target.cpu << ", " << lanes << " lanes, " << unroll << " times, " << number << " in "
-                            << range.low << ".." << range.high << " from " << range.zero);
-            CHECK(static_cast<int>(got[i]) == static_cast<int>(want));
+            int64_t want = static_cast<int64_t>(std::nearbyint(inside)) + range.zero;
+            if (std::isnan(number)) want = range.low;
+            INFO(target.cpu << ", " << lanes << " lanes, " << unroll << " times, " << number << " to " << bits
+                            << " bits, in " << range.low << ".." << range.high << " from " << range.zero);
+            CHECK((got[i] & mask) == (want & mask));
           }
         }
       }
@@ -373,10 +385,7 @@ static std::string narrowing_code(Overwriting pattern) {
         MachineType real{Scalar::F32, 16};
         Register number = b.cast(OpKind::UIToF, b.load({Scalar::I8, 16}, in, i), Scalar::F32);
         Register scaled = b.binary(OpKind::FMul, number, b.constant(real, 1.5));
-        Register inside = b.binary(OpKind::FMinFast, b.constant(real, 255),
-                                   b.binary(OpKind::FMaxFast, scaled, b.constant(real, 0)));
-        Register whole = b.cast(OpKind::FToSI, b.unary(OpKind::FRoundEven, inside), Scalar::I32);
-        b.store(b.cast(OpKind::Trunc, whole, Scalar::I8), out, i);
+        b.store(b.narrow(scaled, Scalar::I8, 0, 255, 0), out, i);
       },
       4);
   auto text = codegen::emit_assembly(program_of(std::move(kernel)),

@@ -34,6 +34,14 @@ TEST_CASE("types of operands and results are checked") {
   rejects("%0: f32x4 = const [1, 2]\n", "one for each lane");
   rejects("%0: f32 = const [1]\n%1: f32 = fext %0\n", "must widen a float");
   rejects("%0: i8 = const [1]\n%1: i32 = trunc %0\n", "must narrow an integer");
+  rejects("%0: f32 = const [1]\n%1: i64 = narrow %0 low 0 high 1\n", "must turn f32 into i8, i16 or i32");
+  rejects("%0: i32 = const [1]\n%1: i8 = narrow %0 low 0 high 1\n", "must turn f32 into i8, i16 or i32");
+  rejects("%0: f32 = const [1]\n%1: i8 = narrow %0 low 2 high 1\n", "must have bounds that its type holds");
+  rejects("%0: f32 = const [1]\n%1: i8 = narrow %0 low -1 high 128\n",
+          "must have bounds that its type holds");
+  rejects("%0: f32 = const [1]\n%1: i8 = narrow %0 low 0 high 256\n", "must have bounds that its type holds");
+  rejects("%0: f32 = const [1]\n%1: i32 = narrow %0 low 0 high 16777216 zero -1\n",
+          "must have bounds that f32 holds without the zero point");
   rejects("%0: f32x4 = const [1]\n%1: i32 = bitcast %0\n", "same number of bits");
   rejects("%0: f32x4 = const [1]\n%1: f32 = extract %0 [4]\n", "names a lane that does not exist");
   rejects("%0: f32x4 = const [1]\n%1: f32x2 = shuffle %0 %0 [0, 8]\n", "names a lane that does not exist");

@@ -30,8 +30,9 @@ private:
     case OpGroup::Leaf: return 0;
     case OpGroup::Float: return vectors(op) * float_cycles(op.kind);
     case OpGroup::Integer: return integer_cycles(op);
-    case OpGroup::Compare:
-    case OpGroup::Cast: return vectors(op) / kIntegersPerCycle;
+    case OpGroup::Compare: return vectors(op) / kIntegersPerCycle;
+    case OpGroup::Cast:
+      return op.kind == OpKind::Narrow ? narrow_cycles(op) : vectors(op) / kIntegersPerCycle;
     case OpGroup::Vector: return vector_cycles(op);
     case OpGroup::Tile: // a row in a cycle
       return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows;
@@ -44,7 +45,9 @@ private:
   // The machine vectors that the op's result takes, or its operand if it has none.
   double vectors(const Op& op) const {
     if (op.results.empty() && op.operands.empty()) return 1;
-    MachineType type = kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]);
+    return vectors(kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]));
+  }
+  double vectors(MachineType type) const {
     if (type.lanes == 1) return 1;
     if (target_.vector_bits == 0) return type.lanes;
     return std::max(1.0, 8.0 * type.lanes * scalar_bytes(type.scalar) / target_.register_bits());
@@ -57,6 +60,12 @@ private:
     case OpKind::FRem: return kScalarDivision;
     default: return 1.0 / target_.fma_pipes;
     }
+  }
+
+  // Two limits and a rounding of floats; a conversion, an addition of the zero point and a truncation.
+  double narrow_cycles(const Op& op) const {
+    double floats = vectors(kernel_.type_of(op.operands[0])), integers = op.zero == 0 ? floats : 2 * floats;
+    return floats * 3 * float_cycles(OpKind::FMinFast) + (integers + vectors(op)) / kIntegersPerCycle;
   }
 
   double integer_cycles(const Op& op) const {

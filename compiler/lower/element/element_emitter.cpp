@@ -156,8 +156,11 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
   if (Value erf = erf_beside_one(instruction); erf && !leaves_.count(key(erf)))
     return scalar_ops::math::one_plus_erf(scalars, emit(erf.def->operand(0), index));
   auto is_leaf = [this](Value value) { return leaves_.count(key(value)) > 0; };
-  if (auto quantised = quantised_form(instruction, is_leaf))
-    return quantised->emit(scalars, emit(quantised->x, index), instruction.type().dtype);
+  if (auto quantised = quantised_form(instruction, is_leaf)) {
+    // Two limits and their constants, a rounding, a conversion and a truncation; a sum with a constant.
+    if (uses_) uses_->operations += quantised->offset == 0 ? 6 : 8;
+    return quantised->emit(builder_, emit(quantised->x, index), value_type(instruction.type().dtype).scalar);
+  }
   if (auto again = requantised_form(instruction, is_leaf))
     return again->emit(scalars, emit(again->rounded.x, index));
   std::vector<kernel::Register> x;

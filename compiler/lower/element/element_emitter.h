@@ -25,7 +25,7 @@ struct ElementUses {
   std::vector<IntExpr> decisions; // indices in conditions, loop bounds and indices from memory
   std::vector<SplitPoint> split_points;
   bool reduces = false;   // it holds loops of its own, whose loads should not be strided
-  int64_t operations = 0; // kernel ops it took
+  int64_t operations = 0; // kernel ops it took; a narrow counts as all that it does
 };
 
 class ElementEmitter {

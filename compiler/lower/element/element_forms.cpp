@@ -69,15 +69,13 @@ std::optional<QuantisedForm> quantised_form(const Instruction& convert,
       }
   if (!form.x.def->is(Opcode::RoundNearestEven) || is_leaf(form.x)) return {};
   form.x = form.x.def->operand(0);
-  return form;
+  return holds_bounds(convert, form) ? std::optional(form) : std::nullopt;
 }
 
-kernel::Register QuantisedForm::emit(KernelScalars& scalars, kernel::Register value, DType to) const {
-  value = scalars.max_fast(value, scalars.constant(value, low - offset)); // a NaN becomes this bound
-  value = scalars.min_fast(scalars.constant(value, high - offset), value);
-  kernel::Register whole = scalars.to_int(scalars.round(value), 32);
-  if (offset != 0) whole = scalars.iadd(whole, scalars.integer(whole, static_cast<int64_t>(offset)));
-  return scalars.resize_int(whole, bit_width(to), true);
+kernel::Register QuantisedForm::emit(kernel::Builder& builder, kernel::Register value,
+                                     kernel::Scalar to) const {
+  return builder.narrow(value, to, static_cast<int64_t>(low), static_cast<int64_t>(high),
+                        static_cast<int64_t>(offset));
 }
 
 std::optional<RequantisedForm> requantised_form(const Instruction& convert,
@@ -98,7 +96,7 @@ std::optional<RequantisedForm> requantised_form(const Instruction& convert,
     integer = integer.def->operand(0);
   if (!is_here(Opcode::Convert) || bit_width(integer.dtype()) > 16) return {};
   auto rounded = quantised_form(*integer.def, is_leaf);
-  if (!rounded || !holds_bounds(*integer.def, *rounded)) return {};
+  if (!rounded) return {};
   return RequantisedForm{*rounded, zero_point};
 }
 

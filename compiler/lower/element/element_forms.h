@@ -17,13 +17,12 @@ Value erf_beside_one(const Instruction& add);
 // A value times a positive number that keeps its precision; no value: it has no such form.
 std::pair<Value, double> scaled_value(Value product);
 
-// The form convert(clamp(low, round(x) + offset, high)) between whole numbers, as floats are quantised. The
-// clamp may come first: then the conversion follows the rounding directly, and CPUs do both at once. A NaN
-// gives the low bound.
+// The form convert(clamp(low, round(x) + offset, high)) between whole numbers that the result's type holds,
+// as floats are quantised. A NaN gives the low bound.
 struct QuantisedForm {
   Value x; // f32
   double low = 0, high = 0, offset = 0;
-  kernel::Register emit(KernelScalars& scalars, kernel::Register x, DType to) const;
+  kernel::Register emit(kernel::Builder& builder, kernel::Register x, kernel::Scalar to) const;
 };
 // `is_leaf`: whether a value exists already rather than being computed here.
 std::optional<QuantisedForm> quantised_form(const Instruction& convert,

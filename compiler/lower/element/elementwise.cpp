@@ -85,7 +85,7 @@ private:
       emitter.emit(result.source, index);
       uses.offsets.push_back(result.type.offset_of(index));
     }
-    uses.operations = static_cast<int64_t>(trial.register_types.size());
+    uses.operations += static_cast<int64_t>(trial.register_types.size());
     return uses;
   }
 
