@@ -288,6 +288,8 @@ Expected<Values> Interpreter::dispatch(const OpCall& call) {
   case Opcode::TopK: return evaluate_top_k(call);
   case Opcode::Dot: return evaluate_dot(call);
   case Opcode::Convolution: return evaluate_convolution(call);
+  case Opcode::Quantize: return evaluate_quantize(call);
+  case Opcode::Dequantize: return evaluate_dequantize(call);
   case Opcode::If: return evaluate_if(call);
   case Opcode::While: return evaluate_while(call);
   case Opcode::Call: return evaluate_call(call);

@@ -67,6 +67,8 @@ Expected<Values> evaluate_sort(const OpCall& call);
 Expected<Values> evaluate_top_k(const OpCall& call);
 Expected<Values> evaluate_dot(const OpCall& call);
 Expected<Values> evaluate_convolution(const OpCall& call);
+Expected<Values> evaluate_quantize(const OpCall& call);
+Expected<Values> evaluate_dequantize(const OpCall& call);
 Expected<Values> evaluate_shape(const OpCall& call);
 Expected<Values> evaluate_random(const OpCall& call);
 Expected<Values> evaluate_container(const OpCall& call);

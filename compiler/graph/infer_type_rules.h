@@ -29,6 +29,8 @@ private:
   Expected<Types> select();
   Expected<Types> dot();
   Expected<Types> convolution();
+  Expected<Types> quantize();
+  Expected<Types> dequantize();
   Expected<Types> dim_size();
   Expected<Types> loop_values();
   Expected<Types> region_results();
@@ -107,6 +109,9 @@ private:
   std::optional<Diagnostic> not_starts(size_t first) const;
   std::optional<Diagnostic> not_scattered() const;
   std::optional<Diagnostic> not_text(int operand) const;
+  // Why operands are no x with a scale and perhaps a zero point of this dtype.
+  std::optional<Diagnostic> not_quantization(DType zero_point) const;
+  bool is_parameter_of_x(const Type& parameter) const;
   // The dtype of a contraction's result.
   DType accumulator(DType operand) const;
 

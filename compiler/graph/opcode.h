@@ -20,6 +20,7 @@ enum class OpClass : uint8_t {
   Movement,
   Reduction,
   Contraction,
+  Quantization,
   Shape,
   Control,
   Random,

@@ -37,8 +37,8 @@ using PipelineRun = PassListRun<Module, PassOptions>;
 // An unknown name is a usage error; a broken module is Fault::Internal naming the pass.
 Result run_passes(Module& module, const std::string& names, PipelineRun& run);
 // The passes that bring the computations of @prepare into the form that planning takes.
-inline constexpr const char* kPreparingPasses =
-    "inline-composites,legalise-narrow-types,simplify-dots,form-fusions,eliminate-dead-code";
+inline constexpr const char* kPreparingPasses = "lower-quantization,inline-composites,legalise-narrow-types,"
+                                                "simplify-dots,form-fusions,eliminate-dead-code";
 // The list that `firn compile` runs on a module, as such a string, for a target-independent or a compiling
 // pipeline.
 std::string default_pipeline(const Module& module, bool for_target);

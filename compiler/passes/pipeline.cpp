@@ -20,6 +20,7 @@ constexpr const char* kQuantised =
 constexpr const char* kDifferentiate = "differentiate";
 
 constexpr PassStep kSteps[] = {
+    {"lower-quantization", false, "passes know quantised values by the instructions that compute them"},
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},

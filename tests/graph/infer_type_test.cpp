@@ -56,6 +56,33 @@ TEST_CASE("elementwise ops want one shape and dtype that they have a meaning for
   });
 }
 
+TEST_CASE("quantisation wants a scale and a zero point that fit") {
+  const std::string x = "%x: f32[4,6], %s: f32[], %v: f32[6], %b: f32[4,2], %z: u8[]",
+                    q = "%q: u8[4,6], " + x;
+  check({
+      {x, "%r = quantize %x {to = u8} : u8[4,6]",
+       "has 1 operands, wants x, a scale and perhaps a zero point"},
+      {x, "%r = quantize %x, %s : u8[4,6]", "attribute 'to' is missing"},
+      {x, "%r = quantize %x, %s {to = i32} : i32[4,6]", "gives i32, wants integers or floats of at most 16"},
+      {x, "%r = quantize %x, %s {to = bool} : bool[4,6]", "gives bool"},
+      {x, "%r = quantize %x, %s, %z {to = i8} : i8[4,6]", "zero point is u8[], wants i8"},
+      {x, "%r = quantize %x, %v {to = u8} : u8[4,6]", "scale is f32[6], which does not fit f32[4,6]"},
+      {x, "%r = quantize %x, %v {to = u8, axis = 2} : u8[4,6]", "does not fit"},
+      {x, "%r = quantize %x, %v {to = u8, axis = -1} : u8[4,6]", "does not fit"},
+      {x, "%r = quantize %x, %v {to = u8, axis = 1} : u8[4,6]", "u8[4,6]"},
+      {x, "%r = quantize %x, %b {to = u8, axis = 1} : u8[4,6]", "does not fit"},
+      {x, "%r = quantize %x, %b {to = u8, axis = 1, block = 2} : u8[4,6]", "does not fit"},
+      {x, "%r = quantize %x, %b {to = u8, axis = 1, block = -1} : u8[4,6]", "block is -1"},
+      {x, "%r = quantize %x, %b {to = u8, block = 3} : u8[4,6]", "axis is missing or out of range"},
+      {x, "%r = quantize %x, %b {to = u8, axis = 1, block = 4} : u8[4,6]", "u8[4,6]"},
+      {"%x: f16[4], %s: f32[]", "%r = quantize %x, %s {to = u8} : u8[4]", "wants floats of one dtype"},
+      {"%x: i32[4], %s: i32[]", "%r = quantize %x, %s {to = u8} : u8[4]", "wants floats of one dtype"},
+      {q, "%r = dequantize %q, %s, %z : f32[4,6]", "f32[4,6]"},
+      {q, "%r = dequantize %q, %z : f32[4,6]", "scale is u8[], wants f32 or f64"},
+      {"%q: bool[4], %s: f32[]", "%r = dequantize %q, %s : f32[4]", "x is bool[4], wants numbers"},
+  });
+}
+
 TEST_CASE("movement ops refuse what does not fit") {
   const std::string x = "%x: f32[2,3,4]";
   check({

@@ -75,6 +75,10 @@ bool is_hard_swish(const Instruction& composite) {
   Adjoint {                                                                                                  \
     AdjointForm::Rule, "", {}, derive_##name                                                                 \
   }
+#define FIRN_body                                                                                            \
+  Adjoint {                                                                                                  \
+    AdjointForm::Body                                                                                        \
+  }
 #define FIRN_none(reason)                                                                                    \
   Adjoint {                                                                                                  \
     AdjointForm::None, "", {}, nullptr, reason                                                               \
@@ -134,6 +138,7 @@ void derive(VectorJacobian& v) {
   case AdjointForm::Elementwise: return derive_elementwise(v, adjoint);
   case AdjointForm::Zero: return;
   case AdjointForm::Rule: return adjoint.rule(v);
+  case AdjointForm::Body: FIRN_UNREACHABLE("an op that is derived as its body is not inlined");
   case AdjointForm::None: return v.refuse(std::string(adjoint.reason));
   }
 }

@@ -8,7 +8,7 @@ namespace firn::gradient {
 // Writes the contributions of one instruction to the cotangents of its operands.
 using DeriveRule = void (*)(VectorJacobian& v);
 
-enum class AdjointForm : uint8_t { Elementwise, Zero, Rule, None };
+enum class AdjointForm : uint8_t { Elementwise, Zero, Rule, Body, None };
 
 struct Adjoint {
   AdjointForm form = AdjointForm::Zero;
@@ -40,11 +40,13 @@ bool has_resample_rule(const Instruction& resample);
 #define FIRN_ADJOINT(enumerator, form) FIRN_DECLARE_##form
 #define FIRN_DECLARE_zero
 #define FIRN_DECLARE_elementwise(...)
+#define FIRN_DECLARE_body
 #define FIRN_DECLARE_none(reason)
 #define FIRN_DECLARE_rule(name) void derive_##name(VectorJacobian& v);
 #include "compiler/graph/adjoints.def"
 #undef FIRN_DECLARE_zero
 #undef FIRN_DECLARE_elementwise
+#undef FIRN_DECLARE_body
 #undef FIRN_DECLARE_none
 #undef FIRN_DECLARE_rule
 

@@ -1,4 +1,5 @@
 // Inlining ahead of the reverse sweep: it looks neither into calls nor into most composites.
+#include "compiler/graph/quantization.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
 
 namespace firn::gradient {
@@ -18,6 +19,13 @@ void replace_by(Instruction* instruction, const Region& body) {
   region.erase(instruction);
 }
 
+void replace_by_body(Instruction* quantization) {
+  Region& region = *quantization->parent();
+  GraphBuilder builder(region, quantization);
+  region.replace_uses(quantization->result(), quantization_body(builder, *quantization));
+  region.erase(quantization);
+}
+
 Diagnostic too_deep(const Instruction& call) {
   return unsupported_error("@" + call.attributes().text("callee") + ": no gradient: calls nest without end");
 }
@@ -28,7 +36,8 @@ Instruction* next_to_inline(Region& region, const std::vector<Value>& active) {
   for (Instruction* instruction : region.snapshot()) {
     bool is_call = instruction->is(Opcode::Call) && callee_of(*instruction)->adjoint_rule.empty();
     bool is_body = instruction->is(Opcode::Composite) && !has_composite_rule(*instruction);
-    if (!is_call && !is_body) continue;
+    bool is_quantization = adjoint_of(instruction->opcode()).form == AdjointForm::Body;
+    if (!is_call && !is_body && !is_quantization) continue;
     for (Value operand : instruction->operands())
       if (sweep.is_active(operand)) return instruction;
   }
@@ -40,6 +49,10 @@ Instruction* next_to_inline(Region& region, const std::vector<Value>& active) {
 std::optional<Diagnostic> inline_active(Region& region, const std::vector<Value>& active) {
   int calls = 0;
   while (Instruction* instruction = next_to_inline(region, active)) {
+    if (adjoint_of(instruction->opcode()).form == AdjointForm::Body) {
+      replace_by_body(instruction);
+      continue;
+    }
     bool is_call = instruction->is(Opcode::Call);
     if (is_call && ++calls > kMaxInlinedCalls) return too_deep(*instruction);
     replace_by(instruction, is_call ? callee_of(*instruction)->body() : instruction->region());

@@ -25,8 +25,8 @@ template <class Visit> void visit_reads(const Instruction& instruction, const Vi
   }
 }
 
-// Replaces calls and composites that depend on active values and have no rule of their own by their bodies.
-// Nothing, or why a call cannot be.
+// Replaces calls, composites and quantisations that depend on active values and have no rule of their own by
+// their bodies. Nothing, or why a call cannot be.
 std::optional<Diagnostic> inline_active(Region& region, const std::vector<Value>& active);
 // Replaces all calls in the region and beneath it. Nothing, or why one cannot be.
 std::optional<Diagnostic> inline_calls(Region& region);

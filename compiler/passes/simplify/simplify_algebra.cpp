@@ -31,6 +31,7 @@ Value simplify(Instruction& instruction, const PassOptions& options) {
   case OpClass::Movement: return simplify_movement(instruction, options);
   case OpClass::Reduction:
   case OpClass::Contraction: return simplify_reduction(instruction, options);
+  case OpClass::Quantization:
   case OpClass::Shape:
   case OpClass::Control:
   case OpClass::Random:

@@ -34,14 +34,15 @@ bool has_inputs(NodeContext& node, std::initializer_list<int> wanted) {
 // The tensor at `index` in f32, with its scale behind it, and its zero point, which may be left out.
 Value dequantized(NodeContext& node, int index) {
   if (!has_inputs(node, {index, index + 1})) return {};
-  Value difference = centered(node, node.input(index), parameter(node, index + 2));
-  return multiply(node, node.convert(difference, DType::F32), parameter(node, index + 1));
+  Value zero_point = parameter(node, index + 2);
+  return dequantize(node, node.input(index), parameter(node, index + 1), zero_point);
 }
 
 // f32 as integers of a dtype, with scale and zero point at `index`.
 Value quantized(NodeContext& node, Value x, int index, DType dtype) {
   if (!has_inputs(node, {index})) return {};
-  return to_integer(node, divide(node, x, parameter(node, index)), parameter(node, index + 1), dtype);
+  Value zero_point = parameter(node, index + 1);
+  return quantize(node, x, parameter(node, index), zero_point, dtype);
 }
 
 // f32 as integers of a dtype, with the zero point added before rounding. Rounding goes to even, so that an
@@ -50,7 +51,7 @@ Value quantized_with_offset(NodeContext& node, Value x, int index, DType dtype) 
   if (!has_inputs(node, {index})) return {};
   Value scaled = divide(node, x, parameter(node, index));
   if (Value zero = parameter(node, index + 1)) scaled = add(node, scaled, node.convert(zero, DType::F32));
-  return to_integer(node, scaled, {}, dtype);
+  return quantize_scaled(node, scaled, {}, dtype);
 }
 
 void import_add(NodeContext& node) {

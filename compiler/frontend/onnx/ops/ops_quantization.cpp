@@ -25,12 +25,11 @@ Granularity read_granularity(NodeContext& node) {
   return by;
 }
 
-// The parameter of each block repeated for all its elements along the axis, whose extent must be static.
-Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, int axis) {
-  const std::vector<Dim> dims = by.x.type().dims;
+// The parameter of each block along the axis, whose extent must be static.
+Value read_blocks(NodeContext& node, Value parameter, const Granularity& by, int axis) {
   auto extent = node.static_dim(by.x, axis, "the quantised input");
   if (!extent) return {};
-  std::vector<Dim> blocks = dims;
+  std::vector<Dim> blocks = by.x.type().dims;
   blocks[static_cast<size_t>(axis)] = Dim((*extent + by.block - 1) / by.block);
   std::string found = parameter.type().to_string();
   parameter = with_extents(node, parameter, blocks, /*stretches=*/true);
@@ -41,22 +40,23 @@ Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, i
                       by.x.type().to_string() + ", wants " +
                       Type::tensor(parameter.dtype(), blocks).to_string()))
     return {};
-  Value all = repeated(node, parameter, axis, by.block, *extent);
-  return all ? node.broadcast_to(all, dims) : all;
+  return parameter;
 }
 
-// A scale or zero point in a shape that broadcasts to x: one element, one per index of the axis, or one per
-// block.
-Value align(NodeContext& node, Value parameter, const Granularity& by) {
+// A scale or zero point as quantize and dequantize take it: one element, one per index of the axis, or one
+// per block. Attributes that say so are set.
+Value read_parameter(NodeContext& node, Value parameter, const Granularity& by, Attributes& attributes) {
   if (!parameter) return {};
   const Type type = parameter.type();
   if (type.is_static() && type.num_elements() == 1 && type.rank() <= 1) return node.reshape_to(parameter, {});
   auto axis = node.axis(by.axis, by.x.rank());
   if (!axis) return {};
+  attributes.set("axis", int64_t{*axis});
   if (by.block > 0) {
+    attributes.set("block", by.block);
     if (node.check(type.rank() == by.x.rank(),
                    "scale is " + type.to_string() + ", wants the rank of " + by.x.type().to_string()))
-      return repeat_blocks(node, parameter, by, *axis);
+      return read_blocks(node, parameter, by, *axis);
     return {};
   }
   if (!node.check(type.rank() == 1,
@@ -69,9 +69,7 @@ Value align(NodeContext& node, Value parameter, const Granularity& by) {
                   "scale or zero point is " + type.to_string() + ", wants one element per index of axis " +
                       std::to_string(*axis) + " of " + by.x.type().to_string()))
     return {};
-  std::vector<Dim> dims(static_cast<size_t>(by.x.rank() - *axis), Dim(1));
-  dims[0] = extent;
-  return node.reshape(parameter, std::move(dims));
+  return parameter;
 }
 
 bool is_zero(NodeContext& node, Value value) {
@@ -97,42 +95,58 @@ Value repeated(NodeContext& node, Value x, int axis, int64_t count, int64_t exte
   return *each * count == extent ? all : node.slice_dim(all, axis, 0, extent);
 }
 
-Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype) {
-  if (!scaled) return {};
-  int bits = bit_width(dtype);
-  double low = is_signed(dtype) ? -std::ldexp(1.0, bits - 1) : 0;
-  double high = std::ldexp(1.0, is_signed(dtype) ? bits - 1 : bits) - 1;
-  Value rounded = node.unary(Opcode::RoundNearestEven, scaled);
-  if (!is_zero(node, zero_point))
-    rounded = node.binary(Opcode::Add, rounded, node.convert(zero_point, scaled.dtype()));
-  if (!rounded) return {};
-  Value bounded =
-      node.op(Opcode::Clamp, {node.splat_like(rounded, low), rounded, node.splat_like(rounded, high)});
-  return node.convert(bounded, dtype);
+namespace {
+
+// x quantised or dequantised. A zero point that is zero is left out.
+Value with_parameters(NodeContext& node, Opcode opcode, Value x, Value scale, Value zero_point,
+                      Attributes attributes) {
+  if (!x || !scale) return {};
+  Values operands{x, scale};
+  if (!is_zero(node, zero_point)) operands.push_back(zero_point);
+  return node.op(opcode, std::move(operands), std::move(attributes));
 }
 
-// Division runs in the dtype that `precision` names, or the scale's, at least f16; rounding in f32 or more.
+} // namespace
+
+Value quantize(NodeContext& node, Value x, Value scale, Value zero_point, DType dtype) {
+  Attributes attributes{{"to", dtype}};
+  if (is_float(dtype)) attributes.set("saturate", true);
+  return with_parameters(node, Opcode::Quantize, x, scale, zero_point, std::move(attributes));
+}
+
+Value quantize_scaled(NodeContext& node, Value scaled, Value zero_point, DType dtype) {
+  if (!scaled) return {};
+  // A zero point of fewer dims is aligned at the last one.
+  if (zero_point && zero_point.rank() > 0 && zero_point.rank() < scaled.rank()) {
+    std::vector<Dim> dims = zero_point.type().dims;
+    dims.insert(dims.begin(), static_cast<size_t>(scaled.rank() - zero_point.rank()), Dim(1));
+    zero_point = node.reshape(zero_point, std::move(dims));
+  }
+  return quantize(node, scaled, node.scalar(scaled.dtype(), 1), zero_point, dtype);
+}
+
+Value dequantize(NodeContext& node, Value x, Value scale, Value zero_point) {
+  return with_parameters(node, Opcode::Dequantize, x, scale, zero_point, {});
+}
+
+// Division runs in the dtype that `precision` names, or the scale's, at least f16.
 void import_quantize(NodeContext& node) {
   Granularity by = read_granularity(node);
-  Value scale = align(node, node.input(1), by), zero_point = align(node, node.input(2), by);
+  Attributes attributes;
+  Value scale = read_parameter(node, node.input(1), by, attributes),
+        zero_point = read_parameter(node, node.input(2), by, attributes);
   auto precision = node.dtype_attribute("precision"), wanted = node.dtype_attribute("output_dtype");
   if (!scale || node.failed()) return;
   DType dtype = node.has_input(2) ? node.input(2).dtype() : wanted.value_or(DType::U8);
   DType work = precision.value_or(scale.dtype());
   if (!is_float(work) || bit_width(work) < 16) work = DType::F32;
-  Value quotient = node.binary(Opcode::Divide, node.convert(by.x, work), node.convert(scale, work));
-  quotient = node.convert(quotient, work == DType::F64 ? DType::F64 : DType::F32);
   if (!node.check(bit_width(dtype) <= 16 && dtype != DType::Bool,
                   "the quantised dtype is " + std::string(dtype_name(dtype)) + ", wants at most 16 bits"))
     return;
-  if (!is_float(dtype)) {
-    node.set_output(0, to_integer(node, quotient, zero_point, dtype));
-    return;
-  }
-  if (!is_zero(node, zero_point))
-    quotient = node.binary(Opcode::Add, quotient, node.convert(zero_point, quotient.dtype()));
-  node.set_output(0, node.op(Opcode::Convert, {quotient},
-                             {{"to", dtype}, {"saturate", node.flag_attribute("saturate", true)}}));
+  attributes.set("to", dtype);
+  if (is_float(dtype) && node.flag_attribute("saturate", true)) attributes.set("saturate", true);
+  node.set_output(0, with_parameters(node, Opcode::Quantize, node.convert(by.x, work),
+                                     node.convert(scale, work), zero_point, std::move(attributes)));
 }
 
 Value centered(NodeContext& node, Value x, Value zero_point) {
@@ -144,13 +158,15 @@ Value centered(NodeContext& node, Value x, Value zero_point) {
 
 void import_dequantize(NodeContext& node) {
   Granularity by = read_granularity(node);
-  Value scale = align(node, node.input(1), by), zero_point = align(node, node.input(2), by);
+  Attributes attributes;
+  Value scale = read_parameter(node, node.input(1), by, attributes),
+        zero_point = read_parameter(node, node.input(2), by, attributes);
   auto wanted = node.dtype_attribute("output_dtype");
   if (!scale || node.failed()) return;
   DType result = wanted.value_or(bit_width(scale.dtype()) < 16 ? DType::F32 : scale.dtype());
   DType work = bit_width(result) < 32 ? DType::F32 : result;
-  Value difference = centered(node, by.x, zero_point);
-  Value product = node.binary(Opcode::Multiply, node.convert(difference, work), node.convert(scale, work));
+  Value product = with_parameters(node, Opcode::Dequantize, by.x, node.convert(scale, work), zero_point,
+                                  std::move(attributes));
   node.set_output(0, node.convert(product, result));
 }
 
@@ -167,8 +183,8 @@ DynamicQuantization quantize_dynamically(NodeContext& node, Value x) {
   // Any scale will do if all of x is zero.
   scale = node.select(node.compare("eq", scale, zero), one, scale);
   Value offset = node.binary(Opcode::Divide, node.unary(Opcode::Negate, low), scale);
-  Value zero_point = to_integer(node, offset, {}, DType::U8);
-  return {to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8), scale, zero_point};
+  Value zero_point = quantize_scaled(node, offset, {}, DType::U8);
+  return {quantize(node, x, scale, zero_point, DType::U8), scale, zero_point};
 }
 
 // A factor's parameter in a shape that broadcasts to it. It is one element, or one per index of the dim that
@@ -243,8 +259,8 @@ Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_sc
       node.binary(Opcode::Multiply, node.convert(x_scale, DType::F32), node.convert(w_scale, DType::F32)),
       node.convert(y_scale, DType::F32));
   Value scaled = node.binary(Opcode::Multiply, node.convert(accumulator, DType::F32), factor);
-  if (!is_float(zero_point.dtype())) return to_integer(node, scaled, zero_point, zero_point.dtype());
-  return node.op(Opcode::Convert, {scaled}, {{"to", zero_point.dtype()}, {"saturate", true}});
+  const DType dtype = zero_point.dtype();
+  return quantize_scaled(node, scaled, is_float(dtype) ? Value{} : zero_point, dtype);
 }
 
 void import_qlinear_matmul(NodeContext& node) {

@@ -5,9 +5,13 @@
 
 namespace firn::onnx {
 
-// round(scaled) + zero point, half to even, bounded to the dtype's range. `scaled` is f32 or f64; the zero
-// point is a scalar or broadcasts to it, or is null.
-Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype);
+// round(x / scale) + zero point, half to even, bounded to the dtype's range. The scale is a scalar of x's
+// dtype, the zero point one of `dtype`, or null.
+Value quantize(NodeContext& node, Value x, Value scale, Value zero_point, DType dtype);
+// The quantisation of what is divided by its scale already. The zero point is null or broadcasts to it.
+Value quantize_scaled(NodeContext& node, Value scaled, Value zero_point, DType dtype);
+// (x - zero point) * scale. The scale is a scalar of f32, the zero point one of x's dtype, or null.
+Value dequantize(NodeContext& node, Value x, Value scale, Value zero_point);
 // x as i32, or f32 if it holds floats, minus the zero point, whose shape broadcasts to x.
 Value centered(NodeContext& node, Value x, Value zero_point);
 // Scales and zero points of the factors of a matrix product a * b: one element, one per row of a or column
