@@ -177,7 +177,8 @@ TEST_CASE("the grammar has every word", "[plan]") {
   std::string grammar = plan_grammar();
   for (const char* part : {"planar|polyphase|direct [mac KIND LHS RHS ACCUMULATOR]", "rest_splits N,N,...",
                            "winograd HIGHxWIDE [tile ROWSxVECTORS", "scan [lanes N] [by_rows]",
-                           "row_pooling|arg_reduce [lanes N]", "1, 2, 4 or 8", "fused_spatial_sum"}) {
+                           "row_pooling [lanes N] [max_unrolled_window N]", "arg_reduce [lanes N]",
+                           "1, 2, 4 or 8", "fused_spatial_sum"}) {
     INFO(grammar);
     CHECK(grammar.find(part) != std::string::npos);
   }

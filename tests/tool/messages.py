@@ -30,7 +30,7 @@ def check_custom_op_help():
 
 def check_plans_help():
     """Every algorithm and the version of databases; lines fit a terminal."""
-    text = expect(["help", "plans"], 0, "firn-schedules 1", "planar|polyphase|direct [mac", "rest_splits N,N,...", "top_k [sorts|selects lanes N]",
+    text = expect(["help", "plans"], 0, "firn-schedules 1", "planar|polyphase|direct [mac", "rest_splits N,N,...", "top_k [sorts|selects lanes N [held N] [vectors N]]",
                   "fused_spatial_sum").stdout
     check(all(len(line) <= 122 for line in text.split("\n")), text)
     check("firn help plans" in firn("--help").stdout, "firn --help does not tell of help plans")

@@ -4,6 +4,7 @@
 #include "compiler/passes/gradient/straight_through.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/graph/quantization.h"
 #include "compiler/passes/gradient/reverse_sweep.h"
 
 #include <algorithm>
@@ -182,6 +183,18 @@ private:
   std::map<ValueKey, Value> floats_; // numbers of integer values, computed in floats
 };
 
+// The integers of a quantised value depend on its floats, which activity does not tell: all of them are
+// spelled as the chains that this file knows.
+void spell_quantization(Region& region) {
+  for (Instruction* instruction : region.snapshot()) {
+    for (int i = 0; i < instruction->num_regions(); ++i) spell_quantization(instruction->region(i));
+    if (op_info(instruction->opcode()).op_class != OpClass::Quantization) continue;
+    GraphBuilder builder(region, instruction);
+    region.replace_uses(instruction->result(), quantization_body(builder, *instruction));
+    region.erase(instruction);
+  }
+}
+
 bool remove_marks(Region& region) {
   bool any = false;
   for (const auto& instruction : region.instructions()) {
@@ -197,6 +210,7 @@ bool remove_marks(Region& region) {
 } // namespace
 
 void pass_straight_through(Region& region, const std::vector<Value>& active) {
+  spell_quantization(region);
   StraightThrough(active).pass(region);
 }
 
