@@ -1,8 +1,12 @@
-// ARM without vectors: the products of Cortex-M's DSP extension, which sum two steps in a general register.
+// ARM without vectors: the products of Cortex-M's DSP extension, which sum two steps in a general register,
+// and conversions that round.
 #include "compiler/codegen/instruction_set.h"
 #include "compiler/codegen/vector_parts.h"
 
 #include <llvm/IR/IntrinsicsARM.h>
+
+#include <algorithm>
+#include <bit>
 
 namespace firn::codegen {
 namespace {
@@ -24,7 +28,74 @@ public:
     return sum;
   }
 
+  // The even and the odd bytes of a word become halves of words, whose products are an instruction each.
+  llvm::Value* multiply_lanes(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a,
+                              llvm::Value* b) override {
+    constexpr int kWord = 4; // bytes
+    const int lanes = lanes_of(sum);
+    if (target_.dot2_bits != 32 || lanes % kWord != 0) return nullptr;
+    for (int first = 0; first < lanes; first += kWord) {
+      llvm::Value *x = ir_.CreateBitCast(slice(ir_, a, first, kWord), ir_.getInt32Ty()),
+                  *y = ir_.CreateBitCast(slice(ir_, b, first, kWord), ir_.getInt32Ty());
+      for (bool odd : {false, true}) {
+        llvm::Value *wide_x = alternate_bytes(x, lhs == Factor::S8, odd),
+                    *wide_y = alternate_bytes(y, rhs == Factor::S8, odd);
+        for (bool top : {false, true}) {
+          const auto lane = static_cast<uint64_t>(first + 2 * top + odd);
+          llvm::Value* added =
+              ir_.CreateIntrinsic(top ? llvm::Intrinsic::arm_smlatt : llvm::Intrinsic::arm_smlabb, {},
+                                  {wide_x, wide_y, ir_.CreateExtractElement(sum, lane)});
+          sum = ir_.CreateInsertElement(sum, added, lane);
+        }
+      }
+    }
+    return sum;
+  }
+
+  // vcvtr rounds as the FPU is set, to nearest even.
+  llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words) override {
+    if (!target_.has_float || !value->getType()->isFloatTy() || !words->isIntegerTy(32)) return nullptr;
+    llvm::Value* bits = ir_.CreateIntrinsic(llvm::Intrinsic::arm_vcvtr, {value->getType()}, {value});
+    return ir_.CreateBitCast(bits, words);
+  }
+
+  // A bound that the result's type does not imply is kept before the zero point is added: it is zero itself
+  // behind a relu, and one instruction takes the larger of a word and zero.
+  llvm::Value* narrow(const kernel::Op& op, llvm::Value* number, llvm::Type* integers) override {
+    if (!op.bounded || !target_.has_float) return nullptr;
+    if (lanes_of(number) > 1) return narrow_lanes(op, number, integers);
+    llvm::Value* words = round_to_words(number, ir_.getInt32Ty());
+    auto limit = [&](llvm::Intrinsic::ID min_or_max, int64_t bound) {
+      words =
+          ir_.CreateBinaryIntrinsic(min_or_max, words, llvm::ConstantInt::getSigned(words->getType(), bound));
+    };
+    const bool is_unsigned = op.low >= 0;
+    const int bits = std::bit_width(static_cast<uint64_t>(std::max(op.high, -(op.low + 1)))) + !is_unsigned;
+    const int64_t min = is_unsigned ? 0 : -(int64_t{1} << (bits - 1)), max = (int64_t{1} << bits) - 1 + min;
+    if (op.low > min) limit(llvm::Intrinsic::smax, op.low - op.zero);
+    if (op.high < max) limit(llvm::Intrinsic::smin, op.high - op.zero);
+    if (op.zero != 0) words = ir_.CreateAdd(words, llvm::ConstantInt::getSigned(words->getType(), op.zero));
+    if (op.low == min || op.high == max) words = saturate(words, bits, is_unsigned);
+    return ir_.CreateTrunc(words, integers);
+  }
+
 private:
+  llvm::Value* narrow_lanes(const kernel::Op& op, llvm::Value* numbers, llvm::Type* integers) {
+    llvm::Value* narrowed = llvm::PoisonValue::get(integers);
+    for (int lane = 0; lane < lanes_of(numbers); ++lane) {
+      auto i = static_cast<uint64_t>(lane);
+      llvm::Value* one = narrow(op, ir_.CreateExtractElement(numbers, i), integers->getScalarType());
+      narrowed = ir_.CreateInsertElement(narrowed, one, i);
+    }
+    return narrowed;
+  }
+
+  llvm::Value* saturate(llvm::Value* words, int bits, bool is_unsigned) {
+    if (bits >= 32) return words;
+    return ir_.CreateIntrinsic(is_unsigned ? llvm::Intrinsic::arm_usat : llvm::Intrinsic::arm_ssat, {},
+                               {words, ir_.getInt32(static_cast<uint32_t>(bits))});
+  }
+
   llvm::Value* add_products(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
     return ir_.CreateIntrinsic(llvm::Intrinsic::arm_smlad, {}, {a, b, sum});
   }

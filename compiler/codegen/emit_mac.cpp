@@ -53,6 +53,18 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
   return concatenate(ir_, parts);
 }
 
+llvm::Value* KernelEmitter::emit_lane_products(const Op& op) {
+  llvm::Value *sum = value(op.operands[0]), *a = value(op.operands[1]), *b = value(op.operands[2]);
+  Factor lhs = op.kind == OpKind::MacS8S8 ? Factor::S8 : Factor::U8,
+         rhs = op.kind == OpKind::MacU8U8 ? Factor::U8 : Factor::S8;
+  if (llvm::Value* product = instructions_->multiply_lanes(lhs, rhs, sum, a, b)) return product;
+  auto widened = [&](llvm::Value* bytes, Factor factor) {
+    return factor == Factor::S8 ? ir_.CreateSExt(bytes, sum->getType())
+                                : ir_.CreateZExt(bytes, sum->getType());
+  };
+  return ir_.CreateAdd(sum, ir_.CreateMul(widened(a, lhs), widened(b, rhs)));
+}
+
 // i32 with as many lanes as `like`.
 llvm::Type* KernelEmitter::shaped_integer(llvm::Value* like) {
   return like->getType()->getWithNewType(ir_.getInt32Ty());

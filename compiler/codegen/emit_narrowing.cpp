@@ -73,6 +73,7 @@ llvm::Value* KernelEmitter::emit_narrow(const Op& op) {
     if (!target.has_masked_memory && bits == static_cast<unsigned>(target.register_bits()))
       result = narrow_by_packs(op, number);
   }
+  if (!result) result = instructions_->narrow(op, number, type_of(type(op.results[0])));
   if (result) return result;
   llvm::Value* inside = kept_below(ir_, kept_above(ir_, number, op), op.high - op.zero);
   return ir_.CreateTrunc(moved(ir_, rounded_words(inside), op.zero), type_of(type(op.results[0])));

@@ -39,6 +39,9 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
     return ir_.CreateExtractElement(source, static_cast<uint64_t>(lanes[0] % lanes_of(a)));
   }
   case OpKind::LookUp: return look_up(a, value(op.operands[1]));
+  case OpKind::MacU8S8:
+  case OpKind::MacS8S8:
+  case OpKind::MacU8U8: return emit_lane_products(op);
   case OpKind::DotU8S8:
   case OpKind::DotU8S8Narrow:
   case OpKind::DotS8S8:

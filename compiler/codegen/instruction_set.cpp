@@ -6,6 +6,9 @@ namespace firn::codegen {
 llvm::Value* InstructionSet::multiply(const MacOperation&, llvm::Value*, llvm::Value*, llvm::Value*) {
   FIRN_UNREACHABLE("the target's facts name products that its architecture does not have");
 }
+llvm::Value* InstructionSet::multiply_lanes(Factor, Factor, llvm::Value*, llvm::Value*, llvm::Value*) {
+  return nullptr;
+}
 llvm::Value* InstructionSet::reciprocal(llvm::Value*) {
   return nullptr;
 }
@@ -13,6 +16,9 @@ llvm::Value* InstructionSet::round_to_bf16(llvm::Value*) {
   return nullptr;
 }
 llvm::Value* InstructionSet::round_to_words(llvm::Value*, llvm::Type*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::narrow(const kernel::Op&, llvm::Value*, llvm::Type*) {
   return nullptr;
 }
 llvm::Value* InstructionSet::truncate(llvm::Value* value, llvm::Type* narrow) {

@@ -38,12 +38,18 @@ public:
   virtual llvm::Value* multiply(const MacOperation& product, llvm::Value* sum, llvm::Value* a,
                                 llvm::Value* b);
 
+  // `sum`, i32, plus the products of the lanes of `a` and `b`, which are bytes.
+  virtual llvm::Value* multiply_lanes(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a,
+                                      llvm::Value* b);
+
   // 1 / a within 2 ulp, faster than a division.
   virtual llvm::Value* reciprocal(llvm::Value* a);
   // bf16 of f32, with subnormal numbers taken for zeros.
   virtual llvm::Value* round_to_bf16(llvm::Value* value);
   // Integers of type `words` of f32, rounded to nearest, ties to even.
   virtual llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words);
+  // The integers of type `integers` that a narrow op gives of `number`, by instructions that saturate.
+  virtual llvm::Value* narrow(const kernel::Op& op, llvm::Value* number, llvm::Type* integers);
   // The low bits of integers; a mistake of LLVM's backend may ask for other code than a truncation.
   virtual llvm::Value* truncate(llvm::Value* value, llvm::Type* narrow);
 

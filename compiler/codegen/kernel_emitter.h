@@ -137,6 +137,7 @@ private:
   llvm::Value* look_up(llvm::Value* table, llvm::Value* numbers);
 
   // emit_mac.cpp
+  llvm::Value* emit_lane_products(const kernel::Op& op);
   llvm::Value* emit_product(const kernel::Op& op);
   llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);

@@ -33,7 +33,8 @@ public:
   Register select(Register condition, Register on_true, Register on_false);
   Register cast(OpKind kind, Register operand, Scalar to);
   // f32 to an integer of at most 32 bits: rounds to nearest even, adds `zero` and keeps the bounds.
-  Register narrow(Register operand, Scalar to, int64_t low, int64_t high, int64_t zero);
+  // `bounded`: no number is NaN or of a magnitude beyond kMaxBounded.
+  Register narrow(Register operand, Scalar to, int64_t low, int64_t high, int64_t zero, bool bounded = false);
   Register splat(Register scalar, int lanes); // the value itself when lanes is 1
   Register extract(Register vector, int lane);
   Register insert(Register vector, Register scalar, int lane);

@@ -171,12 +171,13 @@ Register Builder::cast(OpKind kind, Register operand, Scalar to) {
   return folded ? folded : emit_simple(kind, {operand}, result);
 }
 
-Register Builder::narrow(Register operand, Scalar to, int64_t low, int64_t high, int64_t zero) {
+Register Builder::narrow(Register operand, Scalar to, int64_t low, int64_t high, int64_t zero, bool bounded) {
   Register result = emit_simple(OpKind::Narrow, {operand}, type(operand).with_scalar(to));
   Op& op = *block_->ops.back();
   op.low = low;
   op.high = high;
   op.zero = zero;
+  op.bounded = bounded;
   return result;
 }
 

@@ -73,6 +73,9 @@ struct Block {
   std::vector<std::unique_ptr<Op>> ops;
 };
 
+// A narrow op whose numbers are promised to lie within adds its zero point in 32 bits without care.
+inline constexpr double kMaxBounded = 1 << 30;
+
 // One operation. Which fields mean something depends on the kind; the rest keep their defaults.
 struct Op {
   OpKind kind;
@@ -83,6 +86,7 @@ struct Op {
   std::vector<int64_t> integers; // Constant of an integer type, lanes of extract, insert, shuffle, tiles
   int64_t low = 0, high = 0;     // Narrow: the bounds of the result
   int64_t zero = 0;              // Narrow: the integer that 0.0 becomes
+  bool bounded = false;          // Narrow: no number is NaN or of a magnitude beyond kMaxBounded
   int buffer = -1;               // memory ops: parameter or scratch number
   IntExpr index;                 // memory ops: element index in units of the buffer's element; IndexValue
   int alignment = 0;             // memory ops: known alignment in bytes; 0: the element's
@@ -302,6 +306,10 @@ struct Program {
     return static_cast<int>(buffers.size()) - 1;
   }
 };
+
+// Bytes to which a program's arena and its weights are aligned, and the places of its buffers: the most that
+// one of its buffers is promised.
+int buffer_alignment(const Program& program);
 
 // The steps behind the preamble: those that a profile counts.
 inline std::span<const Step> work_steps(const Program& program) {

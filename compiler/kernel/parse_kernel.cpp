@@ -224,9 +224,13 @@ private:
     if (group == OpGroup::Compare && op.kind != OpKind::Select && !parse_predicate(op.predicate))
       return false;
     if (scanner_.accept("[") && !parse_numbers(op)) return false;
-    if (op.kind == OpKind::Narrow)
-      return scanner_.expect("low") && integer(op.low) && scanner_.expect("high") && integer(op.high) &&
-             (!scanner_.accept("zero") || integer(op.zero));
+    if (op.kind == OpKind::Narrow) {
+      if (!scanner_.expect("low") || !integer(op.low) || !scanner_.expect("high") || !integer(op.high) ||
+          (scanner_.accept("zero") && !integer(op.zero)))
+        return false;
+      op.bounded = scanner_.accept("bounded");
+      return true;
+    }
     if (op.kind == OpKind::IndexValue)
       return scanner_.expect("(") && expressions_.parse(op.index) && scanner_.expect(")");
     if (group == OpGroup::Memory) {

@@ -134,6 +134,7 @@ private:
     if (op.kind == OpKind::Narrow) {
       text_ += " low " + std::to_string(op.low) + " high " + std::to_string(op.high);
       if (op.zero) text_ += " zero " + std::to_string(op.zero);
+      if (op.bounded) text_ += " bounded";
     }
     if (op.kind == OpKind::IndexValue) text_ += " (" + names_.print(op.index) + ")";
     if (group == OpGroup::Memory) {

@@ -318,6 +318,14 @@ private:
       want(operand(op, 1) == to.with_scalar(Scalar::I32) && first.scalar == to.scalar, op,
            "wants a number of 32 bits per lane");
       break;
+    case OpKind::MacU8S8:
+    case OpKind::MacS8S8:
+    case OpKind::MacU8U8: {
+      want(first == to && first.scalar == Scalar::I32, op, "accumulates in the wrong type");
+      MachineType bytes = first.with_scalar(Scalar::I8);
+      want(operand(op, 1) == bytes && operand(op, 2) == bytes, op, "multiplies the wrong types");
+      break;
+    }
     case OpKind::DotU8S8:
     case OpKind::DotU8S8Narrow:
     case OpKind::DotS8S8:

@@ -324,6 +324,10 @@ TEST_CASE("narrow rounds floats to even, moves them by a zero point and saturate
   for (float sign : {1.0F, -1.0F}) numbers.push_back(sign * std::numeric_limits<float>::infinity());
   numbers.push_back(std::numeric_limits<float>::quiet_NaN());
   while (numbers.size() < 176) numbers.push_back(0.5F * static_cast<float>(numbers.size()) - 40);
+  // Numbers for an op that is promised ordinary ones.
+  std::vector<float> ordinary = numbers;
+  for (float& number : ordinary)
+    if (!(std::abs(number) <= kMaxBounded)) number = 0;
   struct Range {
     Scalar to;
     int low, high, zero;
@@ -345,21 +349,23 @@ TEST_CASE("narrow rounds floats to even, moves them by a zero point and saturate
                         {Scalar::I32, 0, 255, 3},
                         {Scalar::I32, -8388608, 8388607, -1}})
       // Vectors are narrowed one after the other, and several beside each other are narrowed together.
-      for (auto [lanes, unroll] : {std::pair{1, 1}, {16, 1}, {16, 5}}) {
+      for (auto [lanes, unroll, bounded] :
+           {std::tuple{1, 1, false}, {1, 1, true}, {16, 1, false}, {16, 1, true}, {16, 5, false}}) {
         if (!target.has_float) continue;
-        auto emit = [&, lanes = lanes](Builder& b, const std::vector<Register>& v) {
+        const std::vector<float>& given = bounded ? ordinary : numbers;
+        auto emit = [&, lanes = lanes, bounded = bounded](Builder& b, const std::vector<Register>& v) {
           std::vector<Register> narrowed;
           for (Register number : {v[0], b.unary(OpKind::FNeg, v[0])})
-            narrowed.push_back(b.narrow(number, range.to, range.low, range.high, range.zero));
+            narrowed.push_back(b.narrow(number, range.to, range.low, range.high, range.zero, bounded));
           return narrowed;
         };
-        auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(numbers)}, range.to, emit,
+        auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(given)}, range.to, emit,
                                /*flushes_bf16=*/false, unroll);
         for (size_t r = 0; r < 2; ++r) {
           std::vector<int64_t> got = integers_of(range.to, results[r]);
           const int64_t bits = 8 * scalar_bytes(range.to), mask = (int64_t{1} << bits) - 1;
-          for (size_t i = 0; i < numbers.size(); ++i) {
-            double number = r == 0 ? numbers[i] : -numbers[i];
+          for (size_t i = 0; i < given.size(); ++i) {
+            double number = r == 0 ? given[i] : -given[i];
             double inside = std::clamp<double>(number, range.low - range.zero, range.high - range.zero);
             int64_t want = static_cast<int64_t>(std::nearbyint(inside)) + range.zero;
             if (std::isnan(number)) want = range.low;

@@ -99,6 +99,32 @@ TEST_CASE("dots of bytes are exact: no product or pair of them saturates", "[pro
     }
 }
 
+TEST_CASE("products of lanes of bytes are exact", "[product]") {
+  std::mt19937 random(6);
+  std::vector<uint8_t> a(kMax), b(kMax);
+  static constexpr uint8_t extremes[] = {255, 128, 127, 0};
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] = i < 16 ? extremes[i / 4] : static_cast<uint8_t>(random());
+    b[i] = i < 16 ? extremes[i % 4] : static_cast<uint8_t>(random());
+  }
+  struct Case {
+    OpKind kind;
+    bool lhs_signed, rhs_signed;
+  };
+  for (const TargetInfo& target : mac_targets())
+    for (Case c : {Case{OpKind::MacU8S8, false, true}, Case{OpKind::MacS8S8, true, true},
+                   Case{OpKind::MacU8U8, false, false}}) {
+      auto number = [](uint8_t byte, bool is_signed) {
+        return is_signed ? static_cast<int8_t>(byte) : static_cast<int32_t>(byte);
+      };
+      INFO(op_kind_info(c.kind).mnemonic);
+      auto got = run_product<uint8_t, int32_t>(target, c.kind, Scalar::I8, a, b, {Scalar::I32, 1}, 1000);
+      expect_sums(target, got, [&](size_t lane) {
+        return 1000 + number(a[lane], c.lhs_signed) * number(b[lane], c.rhs_signed);
+      });
+    }
+}
+
 TEST_CASE("dots of bytes whose pairs of products fit 16 bits are exact to the last of these", "[product]") {
   std::mt19937 random(3);
   std::vector<uint8_t> a(4 * kMax), b(4 * kMax);

@@ -95,6 +95,77 @@ TEST_CASE("convolutions with narrow groups", "[lower]") {
   expect_depthwise({"7x7", "1x1", "1x1", "7x7", 24, 1, 4});
 }
 
+TEST_CASE("depthwise convolutions on machines without vectors", "[lower]") {
+  for (const char* cpu : {"cortex-m4", "generic-rv64"})
+    for (const Case& c : {Case{"9x9", "3x3 pad 1_1x1_1", "3x3", "9x9", 8},
+                          {"8x11", "3x3 pad 0_1x1_1 stride 2x2", "3x3", "4x6", 6},
+                          {"10x17", "5x5 pad 2_2x2_2", "5x5", "10x17", 4},
+                          {"15x9", "3x3 pad 2_2x2_2 dilate 2x2", "3x3", "15x9", 5},
+                          {"100", "3 pad 16_16 dilate 16", "3", "100", 8, 2},
+                          {"9x9", "3x3 pad 1_1x1_1", "3x3", "9x9", 8, 1, 2}}) {
+      INFO(cpu << " " << c.in << " " << c.window);
+      firn::kernel::Program program = lower_text(text_of(c, cpu), cpu);
+      auto is_one = [&](const auto& kernel) {
+        return kernel->algorithm.find(c.group == 1 ? "depthwise" : "groups of") != std::string::npos;
+      };
+      CHECK(std::any_of(program.kernels.begin(), program.kernels.end(), is_one));
+      for (bool optimize_size : {false, true})
+        expect_lowered_module(text_of(c, cpu),
+                              {.tolerance = 1e-5, .cpus = {cpu}, .optimize_size = optimize_size});
+    }
+}
+
+// Bytes are multiplied channel by channel in i32, and narrowed again behind a relu and without one.
+TEST_CASE("depthwise convolutions of bytes on machines without vectors", "[lower][guard]") {
+  struct Bytes {
+    std::string lhs, rhs, to;
+    int low, high, zero;
+  };
+  for (const char* cpu : {"cortex-m4", "cortex-m3", "generic-rv64"})
+    for (const Bytes& t : {Bytes{"i8", "i8", "i8", -128, 127, -128},
+                           {"u8", "i8", "u8", 0, 255, 131},
+                           {"u8", "u8", "u8", 9, 230, 9},
+                           {"i8", "u8", "i8", -3, 127, -3}})
+      for (auto [window, taps, high, wide] : {std::tuple{"3x3 pad 1_1x1_1", "3,3", 7, 9},
+                                              {"3x3 pad 1_0x0_1 stride 2x2", "3,3", 3, 4},
+                                              {"5x2 pad 2_2x0_0 dilate 1x2", "5,2", 7, 7},
+                                              {"1x9 pad 0_0x4_4", "1,9", 7, 9}}) {
+        INFO(cpu << " " << t.lhs << " " << t.rhs << " " << window);
+        const std::string channels = "6", block = "{0,1,2,3:1x4}";
+        auto map = [&](const std::string& dtype, int h, int w) {
+          return dtype + "[2," + channels + "," + std::to_string(h) + "," + std::to_string(w) + "]";
+        };
+        const std::string in = map(t.lhs, 7, 9), out = map(t.to, high, wide),
+                          filter = t.rhs + "[" + channels + ",1," + taps + "]",
+                          sums = map("i32", high, wide) + block, floats = map("f32", high, wide) + block;
+        const bool has_float = std::string(cpu) != "cortex-m3";
+        auto everywhere = [&](const std::string& name, double value) {
+          return " %" + name + "0 = constant [" + std::to_string(value) + "] : f32[] %" + name +
+                 " = broadcast_in_dim %" + name + "0 {dims = []} : " + floats;
+        };
+        const std::string quantised =
+            " %f = convert %t {to = f32} : " + floats + everywhere("k", 0.00390625) +
+            " %m = multiply %f, %k : " + floats + " %n = round_nearest_even %m : " + floats +
+            everywhere("v", t.zero) + " %y = add %n, %v : " + floats + everywhere("l", t.low) +
+            everywhere("h", t.high) + " %o = clamp %l, %y, %h : " + floats +
+            " %z = convert %o {to = " + t.to + "} : " + out + block + " return %z } : " + out + block +
+            " %r = copy %c : " + out + " return %r } }";
+        const std::string plain = map("i32", high, wide);
+        LoweredOptions options{.tolerance = 0, .cpus = {cpu}};
+        options.ranges["b"] = {-30000, 30000};
+        expect_lowered_module(
+            "module @m { func @main(%x: " + in + ", %w: " + filter + ", %b: i32[" + channels + "]) -> (" +
+                (has_float ? out : plain) + ") { %i = copy %x : " + in + block +
+                " %c = fusion %i, %w, %b {kind = contraction} region (%p: " + in + block + ", %q: " + filter +
+                ", %d: i32[" + channels + "]) { %s = convolution %p, %q {window = " + window +
+                ", groups = " + channels + ", result = i32} : " + sums +
+                " %e = broadcast_in_dim %d {dims = [1]} : " + sums + " %t = add %s, %e : " + sums +
+                (has_float ? quantised
+                           : " return %t } : " + sums + " %r = copy %c : " + plain + " return %r } }"),
+            options);
+      }
+}
+
 TEST_CASE("groups that fill no vector leave the lanes of other groups alone", "[lower][guard]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (int group : {3, 5, 20}) {

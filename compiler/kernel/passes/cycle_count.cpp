@@ -93,6 +93,9 @@ private:
     case OpKind::DotU8S8Narrow: return product_cycles(op, narrow_dot4_facts(target_));
     case OpKind::DotS8S8: return product_cycles(op, dot4_facts(target_, Factor::S8, Factor::S8));
     case OpKind::DotU8U8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::U8));
+    case OpKind::MacU8S8:
+    case OpKind::MacS8S8:
+    case OpKind::MacU8U8: return product_cycles(op, fma_facts(target_, /*is_float=*/false));
     case OpKind::DotS16: return product_cycles(op, i16_dot2_facts(target_));
     case OpKind::DotBF16: return product_cycles(op, bf16_dot2_facts(target_));
     default: return vectors(op);

@@ -124,6 +124,12 @@ Register unpacked_operands(Builder& b, const plan::MacInstruction& product, Regi
 Register multiply_add(Builder& b, const plan::MacInstruction& product, Register scalar, Register vector,
                       Register sum) {
   if (product.kind == MacKind::Fma && is_float(product.accumulator)) return b.fma(scalar, vector, sum);
+  bool lhs_signed = is_signed(product.lhs), rhs_signed = is_signed(product.rhs);
+  if (product.kind == MacKind::Fma && b.type(scalar).scalar == Scalar::I8) { // lanes that are not widened yet
+    if (lhs_signed && !rhs_signed) std::swap(scalar, vector);
+    OpKind like = lhs_signed ? OpKind::MacS8S8 : OpKind::MacU8U8;
+    return b.emit(lhs_signed == rhs_signed ? like : OpKind::MacU8S8, {sum, scalar, vector}, b.type(sum));
+  }
   if (product.kind == MacKind::Fma)
     return b.binary(OpKind::IAdd, b.binary(OpKind::IMul, scalar, vector), sum);
   FIRN_CHECK(product.kind != MacKind::TileMatrix, "a tile matrix is no product of vectors");
@@ -132,7 +138,6 @@ Register multiply_add(Builder& b, const plan::MacInstruction& product, Register 
   };
   if (product.kind == MacKind::Dot2)
     return dot(is_float(product.lhs) ? OpKind::DotBF16 : OpKind::DotS16, scalar, vector);
-  bool lhs_signed = is_signed(product.lhs), rhs_signed = is_signed(product.rhs);
   if (lhs_signed == rhs_signed) return dot(lhs_signed ? OpKind::DotS8S8 : OpKind::DotU8U8, scalar, vector);
   OpKind unlike = product.kind == MacKind::Dot4Narrow ? OpKind::DotU8S8Narrow : OpKind::DotU8S8;
   return lhs_signed ? dot(unlike, vector, scalar) : dot(unlike, scalar, vector);

@@ -7,8 +7,8 @@
 // Taps stay in registers for all tiles of a block when the register file holds the whole window, else one
 // line of them at a time; a long line is a loop over them instead. Groups of several channels that divide a
 // vector take a step per channel, with that channel of every group in all of the group's lanes. Bytes are
-// multiplied four lines of the window at a time where the CPU has such products; else they are widened to
-// f32, which has their sums exactly.
+// multiplied four lines of the window at a time where the CPU has such products; on machines without vectors,
+// channel by channel in i32; else they are widened to f32, which has their sums exactly.
 #include "compiler/lower/convolution/depthwise.h"
 
 #include "compiler/lower/contraction/operand_loads.h"
@@ -16,6 +16,7 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/windows/plan.h"
+#include "compiler/plan/windows/windows.h"
 
 #include <algorithm>
 
@@ -39,7 +40,7 @@ DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const
                                            const plan::DepthwisePlan& plan, const TargetInfo& target)
     : convolution_(root.op), product_(plan.mac),
       tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
-             target.lanes(32), plan.tiling),
+             plan::window_lanes(target), plan.tiling),
       channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers),
       rolled_epilogue_(plan.rolled_epilogue) {}
 
@@ -133,9 +134,9 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  kernel::Register start = binding_->initial  ? binding_->initial(b, position.pixel[1], tiles_.lanes())
-                           : has_row_groups() ? b.constant_int(sum_type(), 0)
-                                              : b.constant(sum_type(), 0.0);
+  kernel::Register start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+                           : sums_integers() ? b.constant_int(sum_type(), 0)
+                                             : b.constant(sum_type(), 0.0);
   Registers accumulators(static_cast<size_t>(segment.pixels), start);
   if (has_row_groups())
     accumulators = add_line_groups(b, segment, position, clipped, std::move(accumulators));
@@ -155,7 +156,7 @@ kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles
                                                    const IntExpr& pixel, kernel::Register sum) const {
   Index index = position.pixel;
   index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
-  if (binding_->sum_dtype == DType::I32 && !has_row_groups())
+  if (binding_->sum_dtype == DType::I32 && !sums_integers())
     sum = b.cast(kernel::OpKind::FToSI, sum, Scalar::I32);
   return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
@@ -206,13 +207,13 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
   for (const auto& [column, uses] : segment.columns)
     accumulators =
         tiles_.at_column(b, segment, position, column, std::move(accumulators), [&](Registers added) {
-          kernel::Register input =
-              as_f32(b, load_input(b, tiles_.input_index(position, k, column)), tiles_.input().dtype);
+          kernel::Register input = load_operand(b, tiles_.input_index(position, k, column));
           for (int64_t channel = 0; channel < channels_; ++channel) {
             kernel::Register lanes = spread_channel(b, input, channel);
             for (const WindowUse& use : uses) {
               kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
-              sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
+              sum = multiply_add(b, product_, lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)],
+                                 sum);
             }
           }
           return added;
@@ -233,10 +234,10 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_rolled_line(Builder& b
       taps.push_back(load_tap(b, position, k, channel));
     for (size_t i = 0; i < added.size(); ++i) {
       IntExpr column = tiles_.column_of(first + static_cast<int>(i), tap);
-      kernel::Register input =
-          as_f32(b, load_input(b, tiles_.input_index(position, k, column)), tiles_.input().dtype);
+      kernel::Register input = load_operand(b, tiles_.input_index(position, k, column));
       for (int64_t channel = 0; channel < channels_; ++channel)
-        added[i] = b.fma(spread_channel(b, input, channel), taps[static_cast<size_t>(channel)], added[i]);
+        added[i] = multiply_add(b, product_, spread_channel(b, input, channel),
+                                taps[static_cast<size_t>(channel)], added[i]);
     }
     return added;
   };
@@ -259,8 +260,14 @@ kernel::Register DepthwiseConvolution::load_input(Builder& b, WindowTiles::Index
   return load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
 }
 
+// Bytes stay as they are where lanes are multiplied in i32.
+kernel::Register DepthwiseConvolution::load_operand(Builder& b, WindowTiles::Index index) const {
+  kernel::Register input = load_input(b, std::move(index));
+  return sums_integers() ? input : as_f32(b, input, tiles_.input().dtype);
+}
+
 kernel::MachineType DepthwiseConvolution::sum_type() const {
-  return {has_row_groups() ? Scalar::I32 : Scalar::F32, tiles_.lanes()};
+  return {sums_integers() ? Scalar::I32 : Scalar::F32, tiles_.lanes()};
 }
 
 int64_t DepthwiseConvolution::row_groups() const {
@@ -313,6 +320,7 @@ kernel::Register DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::P
   IntExpr at = ((position.block * tiles_.window_size() + flat_tap(k)) * channels_ + channel) * tiles_.lanes();
   kernel::Register tap =
       b.load({element, tiles_.lanes()}, binding_->vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
+  if (element == Scalar::I8 && sums_integers()) return tap;
   if (element == Scalar::I8) return as_f32(b, tap, convolution_->operand(1).dtype());
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
 }

@@ -49,6 +49,7 @@ private:
   Registers add_rolled_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                             const WindowTiles::Position& position, std::vector<IntExpr>& k,
                             Registers accumulators);
+  bool sums_integers() const { return product_.accumulator == DType::I32; }
   // Products of several steps take as many lines; these functions add them.
   bool has_row_groups() const { return product_.k_group() > 1; }
   int64_t row_groups() const;
@@ -57,13 +58,15 @@ private:
   kernel::Register load_group_taps(kernel::Builder& b, const WindowTiles::Position& position, int64_t group,
                                    int64_t tap) const;
   kernel::Register load_input(kernel::Builder& b, WindowTiles::Index index) const;
+  kernel::Register load_operand(kernel::Builder& b,
+                                WindowTiles::Index index) const; // in its form for products
   kernel::Register load_tap(kernel::Builder& b, const WindowTiles::Position& position,
                             const std::vector<IntExpr>& k, int64_t channel) const;
   kernel::Register spread_channel(kernel::Builder& b, kernel::Register input, int64_t channel) const;
   IntExpr flat_tap(const std::vector<IntExpr>& k) const;
 
   const Instruction* convolution_;
-  plan::MacInstruction product_; // product of one step, in f32
+  plan::MacInstruction product_;
   WindowTiles tiles_;
   int64_t channels_;                            // channels of a group
   const ContractionBinding* binding_ = nullptr; // binding of the current code

@@ -1,6 +1,7 @@
 // Recognises expressions of several elementwise ops, and emits their code.
 #include "compiler/lower/element/element_forms.h"
 
+#include "compiler/graph/magnitude_bound.h"
 #include "compiler/graph/scalar_ops.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/support/whole_number.h"
@@ -75,7 +76,7 @@ std::optional<QuantisedForm> quantised_form(const Instruction& convert,
 kernel::Register QuantisedForm::emit(kernel::Builder& builder, kernel::Register value,
                                      kernel::Scalar to) const {
   return builder.narrow(value, to, static_cast<int64_t>(low), static_cast<int64_t>(high),
-                        static_cast<int64_t>(offset));
+                        static_cast<int64_t>(offset), magnitude_bound(x) <= kernel::kMaxBounded);
 }
 
 std::optional<RequantisedForm> requantised_form(const Instruction& convert,

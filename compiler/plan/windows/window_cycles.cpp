@@ -1,6 +1,8 @@
 // Counts cycles of walks over windows.
 #include "compiler/plan/windows/window_cycles.h"
 
+#include "compiler/plan/windows/windows.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +35,7 @@ double window_cycles(const WindowWalk& walk, const WindowTiling& tiling, bool ta
   const double loops = tiling.unrolled ? 0 : (tiling.rolled ? steps : others) * kLoopInstructions / kIssue;
   const double tile = std::max({compute, loads, latency}) + loops + pixels + kTileInstructions / kIssue;
   const auto extent = static_cast<double>(result.dim(static_cast<int>(tiling.along) + 2));
-  const double vectors = static_cast<double>(result.num_elements()) / target.lanes(32);
+  const double vectors = static_cast<double>(result.num_elements()) / window_lanes(target);
   return vectors / extent * std::ceil(extent / pixels) * tile;
 }
 

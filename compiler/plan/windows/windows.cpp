@@ -2,6 +2,7 @@
 #include "compiler/plan/windows/windows.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/plan/byte_values.h"
 #include "compiler/plan/mac_instruction.h"
 #include "compiler/plan/roots.h"
 
@@ -40,6 +41,16 @@ bool has_window_tiles(const Type& input, const Type& result, const std::vector<W
          input.at_bound().num_elements() > 0 && result.at_bound().num_elements() > 0 &&
          std::all_of(window.begin(), window.end(),
                      [](const WindowDim& dim) { return dim.input_dilation == 1; });
+}
+
+// On machines without vectors each lane of a pixel takes registers of its own.
+constexpr int64_t kScalarPixels = 4, kScalarIntegerPixels = 1;
+
+// Whether byte channels are multiplied one by one in i32, as machines without vectors do.
+bool multiplies_channels(const Instruction& convolution, const TargetInfo& target) {
+  return target.vector_bits == 0 && is_byte(convolution.operand(0).dtype()) &&
+         is_byte(convolution.operand(1).dtype()) && convolution.type().dtype == DType::I32 &&
+         convolution.operand(1).dim(1) == 1;
 }
 
 int64_t size_of(const std::vector<WindowDim>& window) {
@@ -104,10 +115,11 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   if (!filter.is_static()) return nullptr;
   int64_t groups = convolution.attributes().integer("groups", 1);
-  int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
+  int64_t lanes = window_lanes(options.target), channels = filter.dim(1);
   bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
                 channels != lanes;
-  bool typed = (accumulates_bytes_in_f32(convolution) ||
+  bool in_f32 = accumulates_bytes_in_f32(convolution) && options.target.vector_bits > 0;
+  bool typed = (in_f32 || multiplies_channels(convolution, options.target) ||
                 (accumulates_in_f32(input.dtype) && input.dtype == filter.dtype &&
                  accumulates_in_f32(convolution.type().dtype))) &&
                filter.layout.is_plain();
@@ -159,7 +171,27 @@ std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
   return "";
 }
 
+// Taps pass through registers, of which a pixel's channels take most.
+DepthwisePlan plan_scalar_depthwise(const Instruction& instruction, const Instruction& convolution,
+                                    const PlanOptions& options) {
+  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
+  bool in_integers = multiplies_channels(convolution, options.target);
+  int64_t k_extent = size_of(window) * convolution.operand(1).dim(1);
+  DepthwisePlan plan;
+  if (in_integers)
+    plan.mac = {MacKind::Fma, convolution.operand(0).dtype(), convolution.operand(1).dtype(), DType::I32};
+  plan.tiling = cut(instruction.type(), window, in_integers ? kScalarIntegerPixels : kScalarPixels, k_extent,
+                    options.goals.optimize_size() ? 0 : kMaxUnrolledFmas / 4);
+  plan.rolled_epilogue = has_long_epilogue(instruction);
+  plan.bias_in_accumulators = instruction.is(Opcode::Fusion);
+  return plan;
+}
+
 } // namespace
+
+int window_lanes(const TargetInfo& target) {
+  return target.vector_bits == 0 ? target.channel_block() : target.lanes(32);
+}
 
 // Tiles have as many pixels as leave registers for taps and epilogue; that is still enough to hide the
 // latency of FMAs.
@@ -167,6 +199,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return std::nullopt;
   const TargetInfo& target = options.target;
+  if (target.vector_bits == 0) return plan_scalar_depthwise(instruction, *convolution, options);
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
   DepthwisePlan plan;
   plan.mac = choose_row_mac(*convolution, instruction.type(), target);
@@ -251,9 +284,13 @@ std::string check(const DepthwisePlan& plan, const Instruction& instruction, con
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return "this is no depthwise convolution over blocked channels";
   if (plan.taps_in_registers && !plan.tiling.unrolled) return "taps_in_registers needs unrolled";
-  if (plan.mac != MacInstruction{} && plan.tiling.rolled)
+  if (plan.mac.k_group() > 1 && plan.tiling.rolled)
     return "rows that are multiplied four at a time are unrolled";
-  if (plan.mac != MacInstruction{} && !has_row_groups(*convolution, plan.mac))
+  bool in_integers = multiplies_channels(*convolution, options.target);
+  if (in_integers != (plan.mac.accumulator == DType::I32 && plan.mac.k_group() == 1))
+    return "bytes are multiplied in i32 on machines without vectors, and only there";
+  if (in_integers && plan.taps_in_registers) return "channels leave no registers for taps";
+  if (plan.mac.k_group() > 1 && !has_row_groups(*convolution, plan.mac))
     return "four rows of bytes are multiplied by dot4 in depthwise convolutions with windows of two dims";
   return check(plan.tiling, instruction.type(), convolution->attributes().window().dims.size());
 }
