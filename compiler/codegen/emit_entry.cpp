@@ -102,7 +102,7 @@ private:
     auto* data = llvm::ConstantDataArray::get(context_.context, llvm::ArrayRef<uint8_t>(bytes));
     auto* weights = new llvm::GlobalVariable(context_.module, data->getType(), /*isConstant=*/true,
                                              llvm::GlobalValue::InternalLinkage, data, "firn.weights");
-    weights->setAlignment(llvm::Align(64));
+    weights->setAlignment(llvm::Align(static_cast<uint64_t>(kernel::buffer_alignment(program_))));
     weights->setDSOLocal(true);
     if (!embed) weights->setSection(weights_section(options_));
     return weights;

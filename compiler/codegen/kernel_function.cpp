@@ -82,7 +82,7 @@ llvm::Function* KernelEmitter::create_function() {
   bool calls_runtime =
       std::any_of(ops.begin(), ops.end(), [](const auto& op) { return op->kind == OpKind::CallRuntime; });
   function->addFnAttr(llvm::Attribute::NoInline);
-  function->setAlignment(llvm::Align(64));
+  function->setAlignment(llvm::Align(static_cast<uint64_t>(context_.target.buffer_alignment)));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) {
     const BufferParameter& parameter = kernel_.parameters[i];
     llvm::AttrBuilder attributes(c);

@@ -325,6 +325,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   if (Result described = describe_tensors(options, {c.module->main(), c.program, d}); !described)
     return described;
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
+  d.arena_alignment = kernel::buffer_alignment(c.program);
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;
   d.parameter_bytes = c.parameters.bytes;

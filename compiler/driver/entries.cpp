@@ -70,6 +70,7 @@ private:
         return model_error("'" + name + "' is " + type.to_string() + " in @" + entry_.name() + " and " +
                            known->to_string() + " in @" + entry->name());
     }
+    layout.alignment = c_.target.buffer_alignment;
     layout.add(space, name, static_cast<int64_t>(type.at_bound().physical_byte_size()));
     return {};
   }

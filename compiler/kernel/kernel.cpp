@@ -58,6 +58,12 @@ bool depend_on_each_other(const Step& a, const Step& b, const Program& program) 
   return false;
 }
 
+int buffer_alignment(const Program& program) {
+  int max = 0;
+  for (const Buffer& buffer : program.buffers) max = std::max(max, buffer.alignment);
+  return max > 0 ? max : 64;
+}
+
 std::string MachineType::to_string() const {
   std::string text(scalar_name(scalar));
   if (lanes != 1) text += "x" + std::to_string(lanes);

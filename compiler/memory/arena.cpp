@@ -18,10 +18,8 @@ using kernel::Program;
 using kernel::Space;
 using kernel::Step;
 
-constexpr int64_t kAlignment = 64; // bytes of a cache line, and of the widest vector
-
-int64_t align_up(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+int64_t align_up(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 // Whether the caller's program finds the buffer by its offset: inputs, outputs, states, and the counts of
@@ -43,7 +41,7 @@ const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffe
 } // namespace
 
 void SharedLayout::add(Space space, const std::string& name, int64_t buffer_bytes) {
-  if (offsets.emplace(std::pair(space, name), bytes).second) bytes += align_up(buffer_bytes);
+  if (offsets.emplace(std::pair(space, name), bytes).second) bytes += align_up(buffer_bytes, alignment);
 }
 
 int64_t SharedLayout::find(const kernel::Buffer& buffer) const {
@@ -53,6 +51,7 @@ int64_t SharedLayout::find(const kernel::Buffer& buffer) const {
 
 std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   merge_in_place(program);
+  const int64_t alignment = kernel::buffer_alignment(program);
   Liveness liveness = compute_liveness(program);
   auto is_external = [](const std::vector<bool>& flags, int index) {
     return index >= 0 && static_cast<size_t>(index) < flags.size() && flags[static_cast<size_t>(index)];
@@ -87,15 +86,15 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
       FIRN_CHECK(placed && placed->offset >= 0 && placed->bytes >= buffer.bytes,
                  "buffer '" + buffer.name + "' has no place in the program before");
       buffer.offset = placed->offset;
-      fixed = std::max(fixed, placed->offset + align_up(placed->bytes));
+      fixed = std::max(fixed, placed->offset + align_up(placed->bytes, alignment));
       continue;
     }
     if (options.fixes_interface && is_interface(buffer)) {
       buffer.offset = fixed;
-      fixed += align_up(buffer.bytes);
+      fixed += align_up(buffer.bytes, alignment);
       continue;
     }
-    items.push_back({align_up(buffer.bytes), life.first, life.last});
+    items.push_back({align_up(buffer.bytes, alignment), life.first, life.last});
     numbers.push_back(i);
   }
   Packing packing = pack_items(items);
@@ -164,6 +163,7 @@ void place_constants(Program& program) {
   std::map<int, kernel::Constant*> constants;
   for (kernel::Constant& constant : program.constants) constants[constant.buffer] = &constant;
   int64_t end = 0;
+  const int64_t alignment = kernel::buffer_alignment(program);
   std::vector<kernel::Constant> placed; // in the order of their offsets; what nothing reads is dropped
   EqualConstants known;
   auto place = [&](int number) {
@@ -178,7 +178,7 @@ void place_constants(Program& program) {
       placed.push_back(*constant->second);
     }
     buffer.offset = end;
-    end = align_up(end + buffer.bytes);
+    end = align_up(end + buffer.bytes, alignment);
   };
   visit_arguments(program.steps, place);
   for (size_t i = 0; i < program.buffers.size(); ++i)
@@ -208,7 +208,7 @@ int64_t share_constants(Program& program, Program& holder) {
     kernel::Constant added = constant;
     added.buffer = holder.add_buffer(buffer);
     holder.buffers[static_cast<size_t>(added.buffer)].offset = moved[buffer.offset] = holder.weight_bytes;
-    holder.weight_bytes = align_up(holder.weight_bytes + buffer.bytes);
+    holder.weight_bytes = align_up(holder.weight_bytes + buffer.bytes, kernel::buffer_alignment(holder));
     holder.constants.push_back(std::move(added));
   }
   for (kernel::Buffer& buffer : program.buffers)

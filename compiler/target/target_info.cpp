@@ -258,6 +258,10 @@ Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, 
     set_x86_facts(machine, *chosen_features, row);
   else
     set_other_facts(machine, *chosen_features);
+  // Programs of microcontrollers run without a system.
+  if (chosen.getOS() == llvm::Triple::UnknownOS && machine.vector_bits <= 128 &&
+      machine.arch != Arch::X86_64 && machine.arch != Arch::AArch64)
+    machine.buffer_alignment = std::max(8, machine.vector_bits / 8);
   for (const CpuFeature& feature : cpu_features(machine.arch)) {
     if (chosen_features->has(feature.name)) machine.required_cpu_features |= uint64_t{1} << feature.bit;
   }

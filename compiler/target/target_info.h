@@ -88,6 +88,13 @@ struct TargetInfo {
   int register_bits() const { return vector_bits / vector_parts; }
   int register_lanes(int element_bits) const { return vector_bits == 0 ? 1 : register_bits() / element_bits; }
 
+  // Bytes to which buffers, weights and code are aligned: those of a cache line, which the widest vector does
+  // not exceed; those of the widest element on microcontrollers, which have neither.
+  int buffer_alignment = kCacheLineBytes;
+
+  // Whether memory is read by way of caches: without them a request for data ahead of its use gains nothing.
+  bool has_caches() const { return l1_bytes > 0; }
+
   // Bits of include/firn/abi.h that the running CPU must have; the class constructor checks them.
   uint64_t required_cpu_features = 0;
   std::string display_name() const { return cpu; }

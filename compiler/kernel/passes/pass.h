@@ -34,7 +34,7 @@ Result run_kernel_passes(Program& program, const std::string& names, KernelPipel
 std::string default_kernel_pipeline(bool for_target);
 
 // The passes that run before memory is planned, and behind them those for objects that threads share.
-inline constexpr const char* kEarlyPasses = "hoist-invariant-calls";
+inline constexpr const char* kEarlyPasses = "hoist-invariant-calls,limit-alignment";
 inline constexpr const char* kSharingPasses = "share-kernels,run-concurrently";
 
 // Each is documented at the head of its own file.

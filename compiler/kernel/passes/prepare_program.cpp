@@ -10,7 +10,6 @@ void bind_source(Program& prepare, int number, const ConstantSource& source) {
   Buffer& buffer = prepare.buffers[static_cast<size_t>(number)];
   buffer.name = source.name;
   buffer.space = Space::Weights;
-  buffer.alignment = 64;
   buffer.io_index = -1;
   int bytes = scalar_bytes(source.element);
   int64_t elements = buffer.bytes / bytes;

@@ -13,14 +13,13 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kAlignment = 64; // bytes, as the memory planner has it
-
-int64_t result_bytes(const Instruction& instruction) {
+// `alignment`: the memory planner's.
+int64_t result_bytes(const Instruction& instruction, int64_t alignment) {
   int64_t bytes = 0;
   for (int i = 0; i < instruction.num_results(); ++i)
     if (instruction.type(i).is_tensor())
-      bytes += (static_cast<int64_t>(instruction.type(i).at_bound().physical_byte_size()) + kAlignment - 1) /
-               kAlignment * kAlignment;
+      bytes += (static_cast<int64_t>(instruction.type(i).at_bound().physical_byte_size()) + alignment - 1) /
+               alignment * alignment;
   return bytes;
 }
 
@@ -83,7 +82,7 @@ public:
     for (const auto& instruction : body.instructions()) {
       if (instruction->is(Opcode::Constant) || is_view(*instruction)) continue;
       if (instruction->is(Opcode::Parameter))
-        result_.parameter_bytes += result_bytes(*instruction);
+        result_.parameter_bytes += bytes_of(*instruction);
       else
         add(*instruction, weight_bytes);
     }
@@ -99,6 +98,10 @@ public:
   }
 
 private:
+  int64_t bytes_of(const Instruction& instruction) const {
+    return result_bytes(instruction, target_.buffer_alignment);
+  }
+
   Computation* find(const Instruction& instruction) {
     auto found = numbers_.find(&instruction);
     return found == numbers_.end() ? nullptr : &result_.computations[static_cast<size_t>(found->second)];
@@ -117,7 +120,7 @@ private:
     for (const Instruction* each : read)
       if (auto found = numbers_.find(each); found != numbers_.end()) made.operands.push_back(found->second);
     std::sort(made.operands.begin(), made.operands.end());
-    made.bytes = result_bytes(instruction);
+    made.bytes = bytes_of(instruction);
     made.cost = plan::predicted_cycles(instruction, target_, weight_bytes);
     made.may_repeat = may_repeat(instruction);
     if (is_pointwise(instruction))
@@ -136,7 +139,7 @@ private:
     const Instruction& state = *function_.body().parameters()[static_cast<size_t>(parameter)];
     auto found = numbers_.find(memory_of(next).def);
     if (found == numbers_.end()) return;
-    bool is_free = result_bytes(state) == result_bytes(*memory_of(next).def);
+    bool is_free = bytes_of(state) == bytes_of(*memory_of(next).def);
     for (size_t i = 0; i < result_.instructions.size(); ++i) {
       int number = static_cast<int>(i);
       const std::vector<Value>& operands = result_.instructions[i]->operands();

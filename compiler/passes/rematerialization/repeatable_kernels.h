@@ -18,9 +18,9 @@ Value memory_of(Value value);
 // Whether memory_of() looks through the instruction.
 bool is_view(const Instruction& instruction);
 
-// Sizes are those at the bounds of dims, as lines of a cache. Loops, branches, calls and functions of the
-// program run once, as do values that they capture, kernels that take part in others, and whatever else
-// must. A next value of a state that can be computed over the old one takes nothing.
+// Sizes are those at the bounds of dims, as the memory planner aligns them. Loops, branches, calls and
+// functions of the program run once, as do values that they capture, kernels that take part in others,
+// and whatever else must. A next value of a state that can be computed over the old one takes nothing.
 RepeatableKernels repeatable_kernels(const Function& function, const TargetInfo& target);
 
 } // namespace firn

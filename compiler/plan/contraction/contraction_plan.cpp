@@ -363,17 +363,18 @@ private:
     bool widens = g.shape.mac.kind == MacKind::Fma && g.shape.mac.lhs != g.shape.mac.rhs;
     left_to_hardware |=
         passes_once && (tiling.tile.column_streams > 1 || (widens && target_.memory_streams == 1));
-    tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
+    tiling.streams_vectors = packed_weights && !left_to_hardware && target_.has_caches() &&
+                             g.shape.vector_bytes > target_.l1_bytes;
   }
 
   // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
   std::string set_streams(Tiling& tiling, const ConvolutionGeometry& g) const {
     if (!context_.decides("prefetch_vectors"))
-      tiling.streams_vectors =
-          g.shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_rows;
+      tiling.streams_vectors = target_.has_caches() && !context_.by_rows &&
+                               g.shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn);
     if (!context_.decides("prefetch_scalars"))
-      tiling.streams_scalars =
-          g.in_block > 0 && g.shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
+      tiling.streams_scalars = target_.has_caches() && g.in_block > 0 &&
+                               g.shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
     if (tiling.streams_vectors && context_.by_rows) return "members of a chain ask for no filters";
     if (tiling.streams_scalars && g.in_block == 0) return "channels lie in no blocks that are asked for";
     return tiling.looks_up_words ? "there are no words of integers that a table has" : "";

@@ -281,10 +281,11 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   plan.rolled_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
   // Weights that the second cache level does not keep from step to step are prefetched.
-  if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
+  if (target.has_caches() && bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
     plan.prefetch_distance = kPrefetchAheadBytes;
   // The nearest cache cannot hold all weights, but has those that a step read last: the next starts there.
-  plan.alternate_direction = steps > 2 && bytes > target.l1_bytes && !options.goals.optimize_size();
+  plan.alternate_direction =
+      target.has_caches() && steps > 2 && bytes > target.l1_bytes && !options.goals.optimize_size();
   if (options.goals.threads > 1 && !options.goals.optimize_size())
     Sharing(layer, options, count_concurrent(composite)).choose(plan);
   return plan;
