@@ -39,6 +39,7 @@ constexpr PassStep kSteps[] = {
     {"split-input-dilations", true, "after scales are folded, which know nothing of phases"},
     {"narrow-updates", true, "after constants are folded: positions are counted by constants"},
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
+    {"unfold-windows", true, "when products have their final dtypes; constant filters are folded next"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
     {"requantise-in-integers,eliminate-dead-code", true, "when scales and biases are constants"},
     {"multiply-in-bf16,eliminate-dead-code", true, "when weights are constants in their final form"},

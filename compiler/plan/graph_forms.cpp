@@ -6,6 +6,7 @@
 #include "compiler/graph/producers.h"
 #include "compiler/plan/contraction/tiling.h"
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/mac_instruction.h"
 
 #include <set>
 #include <vector>
@@ -149,6 +150,30 @@ std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, cons
 bool spills_last_level(const Type& map, const TargetInfo& target) {
   return static_cast<int64_t>(map.at_bound().physical_byte_size()) >
          share_of(target.l2_bytes, cache_share::kHandedOn);
+}
+
+std::optional<size_t> dim_to_unfold(const Instruction& convolution, const TargetInfo& target, bool strict) {
+  constexpr int64_t kMinGain = 2; // times fewer products: fewer do not pay for the copies
+  const Type &input = convolution.operand(0).type(), &filters = convolution.operand(1).type();
+  if (target.vector_bits != 0 || !input.is_static() || !filters.is_static() ||
+      convolution.type().num_elements() == 0 || convolution.attributes().integer("groups", 1) != 1)
+    return std::nullopt;
+  auto mac = choose_mac(convolution, target, strict);
+  const std::vector<WindowDim> window = convolution.attributes().window().dims;
+  const int64_t channels = filters.dim(1), group = mac ? mac->k_group() : 1;
+  if (group == 1 || channels >= group) return std::nullopt;
+  std::optional<size_t> best;
+  int64_t max_gain = 0;
+  for (size_t i = window.size(); i-- > 0;) {
+    const WindowDim& dim = window[i];
+    if (dim.size < 2 || dim.input_dilation != 1 || dim.pad_low < 0 || dim.pad_high < 0) continue;
+    // Groups of steps that a line of the window takes for one of its positions in the other dims.
+    const int64_t groups = (channels * dim.size + group - 1) / group, gain = dim.size / groups;
+    if (gain < kMinGain || gain <= max_gain) continue;
+    best = i;
+    max_gain = gain;
+  }
+  return best;
 }
 
 } // namespace firn::plan

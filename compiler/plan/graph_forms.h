@@ -28,6 +28,10 @@ bool has_polyphase_kernel(const Instruction& convolution, int block);
 // Whether `filters` is so large that slicing a convolution's input before it, for strided single elements, is
 // cheap.
 bool is_slicing_profitable(int64_t filters, const TargetInfo& target);
+// The spatial dim of a convolution of few channels along which positions of its window should be channels
+// instead: products of several steps then have fewer zeros among them. Nothing: it stays as it is, as it does
+// on machines with vectors, whose layouts have forms for few channels.
+std::optional<size_t> dim_to_unfold(const Instruction& convolution, const TargetInfo& target, bool strict);
 // A reduction in two steps: the first keeps this dim of the operand, or this many equal parts of it.
 struct ReductionSplit {
   int64_t dim, parts;
