@@ -2,7 +2,7 @@
 //
 //   %y = convolution %x, %w {window = 10x4 stride 2x2} : i32[1,64,25,5]        %x : i8[1,1,58,12]
 //     ->
-//   %s0 = slice %x {starts = [0, 0, 0, 0], strides = [1, 1, 1, 2], ...} : i8[1,1,58,5]   and so on from 1, 2, 3
+//   %s0 = slice %x {starts = [0, 0, 0, 0], strides = [1, 1, 1, 2], ...} : i8[1,1,58,5]     and from 1, 2, 3
 //   %u = concatenate %s0, %s1, %s2, %s3 {dim = 1} : i8[1,4,58,5]
 //   %y = convolution %u, %v {window = 10x1 stride 2x1} : i32[1,64,25,5]        %v : i8[64,4,10,1]
 //
