@@ -18,10 +18,12 @@ public:
     accumulators.resize(count_ * static_cast<size_t>(phases), b_.constant(type_, 0));
     int64_t whole = extent / phases * phases;
     if (p_.is_back) accumulators = steps(whole, extent - whole, std::move(accumulators));
-    accumulators = b_.loop_carried(0, whole, phases, std::move(accumulators),
-                                   [&](const IntExpr& k, const Accumulators& in) {
-                                     return steps(p_.is_back ? IntExpr(whole - phases) - k : k, phases, in);
-                                   });
+    accumulators = b_.loop_carried(
+        0, whole, phases, std::move(accumulators),
+        [&](const IntExpr& k, const Accumulators& in) {
+          return steps(p_.is_back ? IntExpr(whole - phases) - k : k, phases, in);
+        },
+        p_.unroll);
     if (!p_.is_back) accumulators = steps(whole, extent - whole, std::move(accumulators));
     return fold(std::move(accumulators), static_cast<size_t>(phases));
   }

@@ -17,6 +17,7 @@ struct GateGemm {
   int rows;
   bool is_back;              // goes through the panel from its end to its start
   int64_t prefetch_distance; // bytes ahead at which the panel is asked for; 0: it is not
+  int64_t unroll;            // groups of steps per iteration of the loop
   int64_t splits;            // partial sums of each sum; at most the extent of the reduction
 };
 

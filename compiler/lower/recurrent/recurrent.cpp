@@ -337,6 +337,7 @@ private:
             tile.rows,
             tile.at.is_back,
             plan_.prefetch_distance,
+            plan_.unroll,
             plan_.splits_of(static_cast<int64_t>(accumulators), operands.panels.reduction)};
   }
 

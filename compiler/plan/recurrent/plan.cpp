@@ -11,6 +11,7 @@ Fields RecurrentPlan::fields() {
               .with(Presence::Opens),
           number("accumulators", accumulators, at_least(1),
                  "side by side at least: smaller tiles split the reduction for it"),
+          number("unroll", unroll, at_least(1), "groups of steps of the reduction per iteration of its loop"),
           number("prefetch_distance", prefetch_distance, at_least(1),
                  "bytes ahead at which weights are asked for"),
           flag("alternate_direction", alternate_direction, "every other step reads the weights backwards"),

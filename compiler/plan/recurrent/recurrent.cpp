@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMaxSplits = 4;                                          // partial sums of a reduction
 constexpr int64_t kMaxAccumulators = 1024, kMaxPrefetchDistance = 1 << 20; // limits of plans written by hand
+constexpr int64_t kScalarUnroll = 4, kMaxUnroll = 16;                      // groups of steps of an iteration
 
 std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
   switch (layer.kind) {
@@ -277,6 +278,8 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   int64_t steps = layer.steps().upper_bound();
   plan.rows = options.goals.optimize_size() ? 1 : max_rows(layer, plan.vectors, target);
   plan.accumulators = hiding_accumulators(layer, plan, target);
+  // The counter and the addresses of a loop take as many instructions as a step on machines without vectors.
+  plan.unroll = target.vector_bits == 0 && !options.goals.optimize_size() ? kScalarUnroll : 1;
   // The functions of several cells side by side would need more registers than there are.
   plan.rolled_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
@@ -331,6 +334,8 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
     return "there are at most " + std::to_string(kMaxAccumulators) +
            " sums, and weights of 4 bytes are asked for at " + "most " +
            std::to_string(kMaxPrefetchDistance) + " bytes ahead";
+  if (plan.unroll > kMaxUnroll)
+    return "an iteration takes at most " + std::to_string(kMaxUnroll) + " groups of steps";
   if (plan.item_rows % plan.rows != 0 || plan.item_rows > batch + plan.rows - 1)
     return "items are whole tiles of the " + std::to_string(batch) + " rows of the batch";
   if (plan.item_rows > 0 && !layer->batch().is_constant()) return "items are of a batch that does not vary";
