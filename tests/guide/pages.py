@@ -10,7 +10,7 @@ import os
 import re
 
 PAGES = ["README.md", "models/README.md", "cmake/README.md", "include/firn/README.md", "models/training.md",
-         "tools/README.md", "runtime/README.md", "tools/jit/README.md", "tools/python/README.md", "tools/internals.md"]
+         "models/microcontrollers.md", "tools/README.md", "runtime/README.md", "tools/jit/README.md", "tools/python/README.md", "tools/internals.md"]
 # Pages for those who change Firn: their links are checked, and no block of theirs is run.
 OTHER_PAGES = ["CONTRIBUTING.md", "CHANGELOG.md", "compiler/README.md"]
 
