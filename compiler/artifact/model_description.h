@@ -64,6 +64,18 @@ struct Contributor {
   int64_t bytes = 0;
 };
 
+// The step of a run during which most bytes of the arena are alive, which decides its size.
+struct PeakDescription {
+  struct Alive {
+    Contributor what;
+    std::string until; // its last step, by what that computes; empty: it lives to the end of the run
+  };
+  int64_t bytes = 0;
+  int step = 0, steps = 0; // counted from 0
+  std::string computes;    // ONNX nodes, or a kernel
+  std::vector<Alive> alive;
+};
+
 // One of several CPUs that an object has code for.
 struct CpuDescription {
   std::string name;               // the name that it was asked for by
@@ -152,8 +164,8 @@ struct ModelDescription {
   std::vector<std::string> flags; // flags that shape the code, in a fixed order
 
   std::vector<KernelDescription> kernels;
-  std::vector<Contributor> weights,
-      peak_buffers; // embedded weights; for budgets and the report; may be empty
+  std::vector<Contributor> weights; // embedded; for budgets and the report; may be empty
+  PeakDescription peak;             // for these too
 };
 
 inline bool DimDescription::allows(int64_t value) const {

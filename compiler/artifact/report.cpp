@@ -74,6 +74,24 @@ std::string trainer_lines(const ModelDescription& trainer) {
   return text;
 }
 
+// The fullest step, and what lives across it, largest first.
+std::string peak_lines(const PeakDescription& peak) {
+  constexpr size_t kMaxShown = 12;
+  if (peak.alive.empty()) return "";
+  std::string text =
+      line("peak", with_separators(peak.bytes) + " B in step " + std::to_string(peak.step + 1) + " of " +
+                       std::to_string(peak.steps) + ", " + comment_text(peak.computes));
+  std::vector<PeakDescription::Alive> alive = peak.alive;
+  std::stable_sort(alive.begin(), alive.end(),
+                   [](const auto& a, const auto& b) { return a.what.bytes > b.what.bytes; });
+  for (size_t i = 0; i < std::min(alive.size(), kMaxShown); ++i)
+    text += line("", with_separators(alive[i].what.bytes) + " B of " + comment_text(alive[i].what.name) +
+                         (alive[i].until.empty() ? ", to the end of the run"
+                                                 : ", until " + comment_text(alive[i].until)));
+  if (alive.size() > kMaxShown) text += line("", std::to_string(alive.size() - kMaxShown) + " more");
+  return text;
+}
+
 } // namespace
 
 std::string write_report(const ModelDescription& model) {
@@ -98,6 +116,7 @@ std::string write_report(const ModelDescription& model) {
   text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
                             with_separators(model.arena_lower_bound) + " B, ratio " +
                             ratio(model.arena_bytes, model.arena_lower_bound));
+  text += peak_lines(model.peak);
   if (model.parameter_bytes > 0)
     text += line("parameters", with_separators(model.parameter_bytes) + " B in RAM");
   if (has_trainer(model)) text += trainer_lines(trainer_of(model));
@@ -105,6 +124,8 @@ std::string write_report(const ModelDescription& model) {
     text += line("tape", "at most " + with_separators(*model.tape_bytes) +
                              " B of the arena, kept for the backward computation");
   text += line("stack", with_separators(model.stack_bytes) + " B");
+  text +=
+      line("when linked", "functions of the runtime that the program uses, and the stack of run()'s callers");
   text += line("work", human_count(model.flops) + (model.dims.empty() ? "FLOP" : "FLOP at the bounds"));
   if (!model.dims.empty()) text += line("dims", dims_text(model));
   text += line("target", model.triple + ", " + model.cpu);
@@ -128,7 +149,8 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
                             budgets.flash_bytes, std::move(flash));
       !result)
     return result;
-  std::vector<Contributor> ram = model.peak_buffers;
+  std::vector<Contributor> ram;
+  for (const PeakDescription::Alive& each : model.peak.alive) ram.push_back(each.what);
   ram.push_back({"stack", model.stack_bytes});
   int64_t prepared = model.prepared_weight_bytes();
   if (prepared > 0) ram.push_back({"prepared weights", prepared});

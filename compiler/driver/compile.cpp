@@ -120,7 +120,7 @@ bool make_first_program(Flow& flow) {
   if (!made) return flow.check(made.error());
   flow.c.program = std::move(made->program);
   flow.c.program.interface = interface_of(flow.c.module->main(), flow.c.dims, flow.c.program);
-  flow.c.peak_buffers = std::move(made->peak_buffers);
+  flow.c.peak = std::move(made->peak);
   return true;
 }
 

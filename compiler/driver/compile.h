@@ -134,7 +134,7 @@ struct Compilation {
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
   std::vector<onnx::VaryingDim> dims;               // dims that vary among the parameters of @main
   kernel::Program program;                          // planned; has the constants of all CPUs
-  std::vector<int> peak_buffers;          // buffers of `program` that are alive when its arena is fullest
+  memory::ArenaPeak peak;                           // when the arena of `program` is fullest
   std::unique_ptr<Module> prepare_module; // @prepare, which makes the constants of `program`, if it is wanted
   std::optional<kernel::Program>
       prepare; // @prepare lowered, for Weights::Init; none: there is nothing to make

@@ -331,8 +331,11 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.parameter_bytes = c.parameters.bytes;
   d.tape_bytes = c.module->main().tape_bytes;
   d.weight_bytes = c.program.weight_bytes;
-  for (int number : c.peak_buffers)
-    d.peak_buffers.push_back(contributor(c.program.buffers[static_cast<size_t>(number)]));
+  d.peak = {c.peak.bytes, c.peak.step, c.peak.steps, c.peak.computes, {}};
+  for (const memory::ArenaPeak::Alive& each : c.peak.alive) {
+    artifact::Contributor what = contributor(c.program.buffers[static_cast<size_t>(each.buffer)]);
+    d.peak.alive.push_back({std::move(what), each.until});
+  }
   if (options.weights == Weights::Init) {
     d.raw_in_place = !c.prepare;
     d.prepared_bytes = c.prepare ? c.prepare->arena_bytes : 0;

@@ -21,7 +21,7 @@ void place(const ProgramSource& source, MadeProgram& made) {
     made.own_weight_bytes = memory::share_constants(program, *source.holder);
   else if (!source.bind)
     memory::place_constants(program);
-  made.peak_buffers = memory::plan_arena(program, source.arena);
+  made.peak = memory::plan_arena(program, source.arena);
   if (source.bind) {
     source.bind(program);
     memory::place_constants(program);

@@ -29,8 +29,8 @@ struct ProgramSource {
 
 struct MadeProgram {
   kernel::Program program;
-  std::vector<int> peak_buffers; // buffers that are alive when the arena is fullest
-  int64_t own_weight_bytes = 0;  // constants that were added to the holder's
+  memory::ArenaPeak peak;
+  int64_t own_weight_bytes = 0; // constants that were added to the holder's
 };
 
 // Lowers the function and shares kernels among threads: the program whose memory is planned next.

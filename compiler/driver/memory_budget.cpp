@@ -84,11 +84,11 @@ private:
       ProgramSource source{module, entry, from.plans, from.lowering, from.arena};
       auto program = lower_entry(source, stages_);
       if (!program) return program.error();
-      std::vector<int> fullest = memory::plan_arena(*program, source.arena);
+      const memory::ArenaPeak peak = memory::plan_arena(*program, source.arena);
       if (program->arena_bytes < largest.bytes) continue;
       largest = {program->arena_bytes, {}};
-      for (int number : fullest)
-        largest.fullest.push_back(contributor(program->buffers[static_cast<size_t>(number)]));
+      for (const memory::ArenaPeak::Alive& each : peak.alive)
+        largest.fullest.push_back(contributor(program->buffers[static_cast<size_t>(each.buffer)]));
     }
     return largest;
   }

@@ -38,6 +38,29 @@ const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffe
   return nullptr;
 }
 
+// The ONNX nodes that the step of that number computes, or its kernel.
+std::string computed_by(const Program& program, const Liveness& liveness, int number) {
+  const auto at = static_cast<size_t>(number);
+  const Step* call = at < liveness.calls.size() ? liveness.calls[at] : nullptr;
+  if (!call) return "a condition or concurrent calls";
+  return call->location.empty() ? program.kernels[static_cast<size_t>(call->kernel)]->name : call->location;
+}
+
+// `numbers`: those of the items' buffers.
+ArenaPeak describe_peak(const Program& program, const Liveness& liveness, const std::vector<Item>& items,
+                        const std::vector<size_t>& numbers) {
+  const Peak fullest = peak_of(items);
+  ArenaPeak peak{fullest.bytes, fullest.step, liveness.num_steps, "", {}};
+  if (peak.step < liveness.num_steps) peak.computes = computed_by(program, liveness, peak.step);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].first > peak.step || peak.step > items[i].last) continue;
+    const bool is_last = items[i].last + 1 >= liveness.num_steps;
+    peak.alive.push_back(
+        {static_cast<int>(numbers[i]), is_last ? "" : computed_by(program, liveness, items[i].last)});
+  }
+  return peak;
+}
+
 } // namespace
 
 void SharedLayout::add(Space space, const std::string& name, int64_t buffer_bytes) {
@@ -49,7 +72,7 @@ int64_t SharedLayout::find(const kernel::Buffer& buffer) const {
   return found == offsets.end() ? -1 : found->second;
 }
 
-std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
+ArenaPeak plan_arena(Program& program, const ArenaOptions& options) {
   merge_in_place(program);
   const int64_t alignment = kernel::buffer_alignment(program);
   Liveness liveness = compute_liveness(program);
@@ -101,10 +124,8 @@ std::vector<int> plan_arena(Program& program, const ArenaOptions& options) {
   for (size_t i = 0; i < items.size(); ++i) program.buffers[numbers[i]].offset = fixed + packing.offsets[i];
   program.arena_bytes = fixed + (items.empty() ? 0 : packing.bytes);
   program.arena_lower_bound = fixed + packing.lower_bound;
-  std::vector<int> peak;
-  const int fullest = peak_of(items).step;
-  for (size_t i = 0; i < items.size(); ++i)
-    if (items[i].first <= fullest && fullest <= items[i].last) peak.push_back(static_cast<int>(numbers[i]));
+  ArenaPeak peak = describe_peak(program, liveness, items, numbers);
+  peak.bytes += fixed;
   return peak;
 }
 

@@ -35,11 +35,25 @@ struct ArenaOptions {
   const SharedLayout* parameters = nullptr;
 };
 
+// The step during which most bytes of the arena are alive.
+struct ArenaPeak {
+  // A buffer that is, and its last step, by the ONNX nodes that this computes or the kernel. Empty: it lives
+  // to the end of the run.
+  struct Alive {
+    int buffer = -1;
+    std::string until;
+  };
+  int64_t bytes = 0;
+  int step = 0, steps = 0; // counted from 0
+  std::string computes;    // by that step, likewise
+  std::vector<Alive> alive;
+};
+
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live
 // bytes), after merging what can be computed in place (in_place.h; this may redirect arguments). Inputs live
 // throughout the run, outputs from their first write to its end, states always; parameters have their own
-// block. Buffers that no step touches get no space, states apart. Returns those alive when most bytes are.
-std::vector<int> plan_arena(kernel::Program& program, const ArenaOptions& options = {});
+// block. Buffers that no step touches get no space, states apart.
+ArenaPeak plan_arena(kernel::Program& program, const ArenaOptions& options = {});
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
 // weight_bytes. Equal constants lie at one place, and the program keeps the first of them.
 void place_constants(kernel::Program& program);

@@ -10,7 +10,11 @@ using namespace firn::artifact;
 TEST_CASE("the report shows the arena against its bound and kernels by work") {
   const std::string report = write_report(digits_sample());
   CHECK(report.find("arena         24,576 B, lower bound 24,576 B, ratio 1.000") != std::string::npos);
-  CHECK(report.find("conv1") < report.find("fc "));
+  CHECK(report.find("peak          15,680 B in step 2 of 3, /conv1/Conv\n"
+                    "              12,544 B of conv1.output, until /fc/Gemm\n"
+                    "              3,136 B of image, to the end of the run\n") != std::string::npos);
+  CHECK(report.find("\nwhen linked   functions of the runtime") != std::string::npos);
+  CHECK(report.find("\nconv1") < report.find("\nfc "));
 }
 
 TEST_CASE("a kept budget is no error") {

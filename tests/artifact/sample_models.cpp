@@ -51,7 +51,7 @@ ModelDescription digits_sample() {
   model.flags = {"-O3"};
   model.kernels = {{"conv1", 1, 4000000, 12000, 4000}, {"fc", 2, 700000, 250000, 2000}};
   model.weights = {{"conv1.weight", 1600}, {"fc.weight", 240000}};
-  model.peak_buffers = {{"conv1.output", 12544}, {"image", 3136}};
+  model.peak = {15680, 1, 3, "/conv1/Conv", {{{"image", 3136}, ""}, {{"conv1.output", 12544}, "/fc/Gemm"}}};
   name_all(model);
   return model;
 }
