@@ -5,7 +5,10 @@
 #include "compiler/driver/read_graph.h"
 #include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/passes/pass.h"
+#include "compiler/lower/lower.h"
 #include "compiler/passes/pass.h"
+#include "compiler/plan/plan_function.h"
+#include "compiler/plan/verify.h"
 #include "compiler/support/output_set.h"
 #include "compiler/target/target_info.h"
 
@@ -22,6 +25,18 @@ Expected<std::optional<TargetInfo>> target_of(const OptOptions& options) {
   return std::optional(*found);
 }
 
+// The kernels of @main before any pass over kernels, by the plans in its text and the cost model's for the
+// rest.
+Expected<std::string> print_lowered(const Module& module, const TargetInfo& target, const Goals& goals) {
+  const Function& main = module.main();
+  auto plans = plan::plan_function(main, {target, goals});
+  if (!plans) return plans.error();
+  if (Result valid = plan::verify(main, *plans); !valid) return valid.error();
+  auto program = lower::lower_module(module, main, *plans, {target, goals});
+  if (!program) return program.error();
+  return kernel::print_program(*program);
+}
+
 Expected<std::string> opt_graph(const OptOptions& options, const std::string& text) {
   auto graph = parse_graph(options.input, text, options.weights_in);
   if (!graph) return graph.error();
@@ -30,6 +45,8 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
 
   auto target = target_of(options);
   if (!target) return target.error();
+  if (options.lower && !*target)
+    return usage_error("--lower makes kernels for a target: name it with --target or --mcpu");
   PipelineRun run{PassOptions(options.goals, *target ? &**target : nullptr)};
   run.options.rewrite_limit = options.rewrite_limit;
   run.options.memory_budget = options.memory_budget;
@@ -39,13 +56,14 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
   if (!options.weights_out.empty())
     if (Result written = write_file(options.weights_out, write_literals(module)); !written)
       return written.error();
-  return print_module(module);
+  return options.lower ? print_lowered(module, **target, options.goals) : print_module(module);
 }
 
 Expected<std::string> opt_kernels(const OptOptions& options, const std::string& text) {
   for (auto [name, is_given] : {std::pair{"--weights-in", !options.weights_in.empty()},
                                 {"--weights-out", !options.weights_out.empty()},
                                 {"--memory-budget", options.memory_budget.has_value()},
+                                {"--lower", options.lower},
                                 {"--math", options.goals.strict_math()}})
     if (is_given) return usage_error(std::string(name) + " goes with a graph in text form, not with kernels");
   auto program = parse_kernels(options.input, text);

@@ -1,4 +1,4 @@
-// `firn opt`: runs passes on a graph or on kernels in text form.
+// `firn opt`: runs passes on a graph or on kernels in text form, and lowers a graph to kernels.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -20,9 +20,10 @@ struct OptOptions {
   int rewrite_limit = -1;
   std::optional<int64_t> memory_budget; // bytes, for rematerialize
   bool verify_only = false;
+  bool lower = false; // graphs: the kernels of @main by its plans, for the target that the options name
 };
 
-// The module or program after the passes, as text.
+// The module or program after the passes, as text; with `lower` the kernels of the module.
 Expected<std::string> opt(const OptOptions& options);
 
 } // namespace firn::driver

@@ -118,6 +118,7 @@ OPT = {
     "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
     "--memory-budget": [("1.5", "no size such as"), ("-1", "no size such as")],
     "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None, "--threads": [("0", ""), ("x", "")],
+    "--lower": None,
 }
 QUANTIZE = {
     "--data": None, "-o": [("/nowhere/out", "No such file or directory")], "--report": None,
@@ -226,12 +227,14 @@ def check_pairs(symbolic):
             expect(["compile", MODEL, "--emit=" + emit, option], 2, "no effect with --emit=" + emit)
     expect(["compile", MODEL, "--json", "--report"], 2, "excludes")
     expect(["compile", MODEL, "--emit=kernel", "-o", "kernels.kir"], 0)
-    for option in ("--weights-in=w", "--weights-out=w", "--math=strict", "--memory-budget=1K"):
+    for option in ("--weights-in=w", "--weights-out=w", "--math=strict", "--memory-budget=1K", "--lower"):
         expect(["opt", "kernels.kir", option], 2, option.split("=")[0] + " goes with a graph in text form")
     expect(["opt", "kernels.kir", "--passes=merge-equal-kernel"], 2, "did you mean 'merge-equal-kernels'?")
     os.remove("kernels.kir")
     expect(["opt", "graph.hlo", "--passes=fold-constant"], 2, "did you mean 'fold-constants'?")
     expect(["opt", "graph.hlo", "--verify-only", "--passes=default"], 2, "excludes")
+    expect(["opt", "graph.hlo", "--verify-only", "--lower"], 2, "excludes")
+    expect(["opt", "graph.hlo", "--lower"], 2, "--target or --mcpu")
     expect(["bench"], 2, "wants a model")
     step = ["bench", MODEL, "--train", "loss=mse,optimizer=momentum", "--seconds", "0.01"]
     check("conv2 reverse" in expect(step, 0).stdout, "the time of a training step has no gradient of its convolutions")

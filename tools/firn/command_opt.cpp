@@ -36,13 +36,18 @@ void add_opt_command(CLI::App& app, Action& action) {
   CLI::Option* limit =
       verb->add_option("--rewrite-limit", options->rewrite_limit, "stop after this many changes, to bisect");
   limit->check(whole_between(0, INT_MAX));
+  CLI::Option* lower = verb->add_flag("--lower", options->lower,
+                                      "print the kernels of the graph's @main as its plans say, after the "
+                                      "passes over graphs; needs a target");
   verb->add_flag("--verify-only", options->verify_only, "only parse, verify and print")
       ->excludes(passes)
+      ->excludes(lower)
       ->excludes(weights_out)
       ->excludes(limit);
   verb->footer(
       "Example:\n  firn opt --passes=fold-constants,eliminate-dead-code graph.hlo\n"
       "  firn opt --passes=merge-equal-kernels kernels.kir\n"
+      "  firn opt --lower -mcpu=x86-64-v3 graph.hlo\n"
       "  firn opt --passes=default -mcpu=x86-64-v3 -Os --math=strict graph.hlo\n"
       "  firn compile model.onnx --emit=graph --passes=none -o graph.hlo --weights-out graph.weights");
   verb->callback([options, level, math, budget, &action] {
