@@ -5,7 +5,7 @@
 #include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/elements/plan.h"
-#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/movement/plan.h"
 #include "compiler/plan/relayout/plan.h"
 #include "compiler/plan/resample/plan.h"
 #include "compiler/plan/rows/plan.h"
@@ -44,7 +44,7 @@ bool is_view(const Instruction& instruction) {
 bool has_own_kernels(const KernelPlan* plan) {
   if (!plan) return false;
   if (const auto* rows = plan->get_if<RowsPlan>()) return !rows->in_producer;
-  if (plan->is<FixedPlan>())
+  if (plan->is<MovementPlan>())
     return plan->algorithm() == Algorithm::Concatenate || plan->algorithm() == Algorithm::UpdateSlice;
   return plan->is<ContractionPlan>() || plan->is<DepthwisePlan>() || plan->is<PoolingPlan>() ||
          plan->is<RelayoutPlan>() || plan->is<ElementsPlan>() || plan->is<ResamplePlan>();

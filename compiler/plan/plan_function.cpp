@@ -8,6 +8,7 @@
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+#include "compiler/plan/fused_spatial_sum/plan.h"
 #include "compiler/plan/rows/plan.h"
 #include "compiler/plan/views.h"
 #include "compiler/plan/windows/depthwise_chain.h"
@@ -292,12 +293,11 @@ private:
     int64_t tiles = summed_tiles(*sum->producer, plans_);
     if (plans_.has(fusion, Algorithm::FusedSpatialSum) && tiles == 0) {
       const char* why = "the producer's kernel leaves no sums";
-      if (written_.count(&fusion))
-        return refused(fusion, KernelPlan(FixedPlan{Algorithm::FusedSpatialSum}), why);
+      if (written_.count(&fusion)) return refused(fusion, *plans_.find(fusion), why);
       plans_.set(fusion, FixedPlan{Algorithm::Inline});
       leave_aside(fusion, why);
     } else if (!is_fixed(fusion) && is_fused_sum_profitable(sum->producer->type(), tiles)) {
-      plans_.set(fusion, FixedPlan{Algorithm::FusedSpatialSum});
+      plans_.set(fusion, FusedSpatialSumPlan{});
     }
     if (!plans_.has(fusion, Algorithm::FusedSpatialSum)) return {};
     return leave_totals(summed_member(*sum->producer, plans_));

@@ -128,6 +128,8 @@ TEST_CASE("trees follow plans written by hand", "[lower][plan]") {
         "trees tile 16x1 block 16", "trees tile 2x2 block 2 unchecked_steps 0 steps_per_check 1",
         "trees tile 1x4 block 5 unchecked_steps 64"})
     expect_trees({.rows = Dim(21), .trees = 7, .results = 2, .plan = plan}, {.threads = 3});
+  for (const char* plan : {"trees tile 1x4 block 5 lanes 1", "trees tile 2x2 block 2 lanes 4"})
+    expect_trees({.trees = 7, .results = 19, .rows_of_values = true, .plan = plan});
 }
 
 TEST_CASE("tables that lead out of bounds have no kernel", "[lower]") {

@@ -27,7 +27,7 @@ public:
   Bf16Attention(LoweringContext& context, const Instruction& fusion, const Attention& attention,
                 const plan::AttentionPlan& plan)
       : context_(context), fusion_(fusion), a_(attention), plan_(plan),
-        m_(plan::bf16_blocks(plan, attention)), lanes_(context.target().register_lanes(32)) {}
+        m_(plan::bf16_blocks(plan, attention, context.target())), lanes_(m_.lanes) {}
 
   void emit() {
     keys_ = keys_in_lanes(a_, lanes_);

@@ -5,22 +5,16 @@
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+#include "compiler/plan/fused_spatial_sum/plan.h"
 
 namespace firn::lower {
 
 using kernel::Builder;
 using kernel::Scalar;
 
-namespace {
-
-constexpr int64_t kChains = 4; // additions side by side: shorter chains have smaller errors
-
-} // namespace
-
-FusedSpatialSum::FusedSpatialSum(const Type& summed, bool keeps_result, int lanes)
-    : lanes_(lanes), maps_(summed.dim(0)), channels_(summed.dim(1)),
+FusedSpatialSum::FusedSpatialSum(const Type& summed, bool keeps_result, int lanes, int64_t accumulators)
+    : lanes_(lanes), accumulators_(accumulators), maps_(summed.dim(0)), channels_(summed.dim(1)),
       vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {}
 
 TileTotals FusedSpatialSum::bind(KernelMaker& maker, int64_t tiles) {
@@ -41,10 +35,10 @@ void TileTotals::store(Builder& b, const IntExpr& feature_map, const IntExpr& ve
 kernel::Register FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExpr& first) const {
   kernel::MachineType type{Scalar::F32, lanes_};
   auto load = [&](const IntExpr& tile) { return b.load(type, buffer, first + tile * lanes_, 4 * lanes_); };
-  int64_t main = tiles_ / kChains * kChains;
-  std::vector<kernel::Register> accumulators(static_cast<size_t>(kChains), b.constant(type, 0.0));
+  int64_t main = tiles_ / accumulators_ * accumulators_;
+  std::vector<kernel::Register> accumulators(static_cast<size_t>(accumulators_), b.constant(type, 0.0));
   accumulators = b.loop_carried(
-      0, main, kChains, std::move(accumulators),
+      0, main, accumulators_, std::move(accumulators),
       [&](const IntExpr& tile, const std::vector<kernel::Register>& carried) {
         std::vector<kernel::Register> next;
         for (size_t i = 0; i < carried.size(); ++i)
@@ -92,10 +86,11 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
   maker.finish();
 }
 
-void emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion, const plan::FixedPlan&) {
+void emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion,
+                            const plan::FusedSpatialSumPlan& plan) {
   plan::FusedSum sum = *plan::find_fused_sum(fusion);
-  FusedSpatialSum spatial_sum(sum.producer->type(), sum.producer->num_uses(0) > 1,
-                              context.target().lanes(32));
+  FusedSpatialSum spatial_sum(sum.producer->type(), sum.producer->num_uses(0) > 1, context.target().lanes(32),
+                              plan.accumulators);
   context.set_spatial_sum(*sum.producer, &spatial_sum);
   context.lower_instruction(*sum.producer);
   context.set_spatial_sum(*sum.producer, nullptr);

@@ -24,7 +24,8 @@ struct TileTotals {
 class FusedSpatialSum {
 public:
   // `summed`: images, channels, positions. `keeps_result`: other instructions read the value too.
-  FusedSpatialSum(const Type& summed, bool keeps_result, int lanes);
+  // `accumulators`: partial sums of the tiles' sums, a power of two.
+  FusedSpatialSum(const Type& summed, bool keeps_result, int lanes, int64_t accumulators);
 
   // Makes the kernel store the sums of so many tiles. Call it once, before any scratch is made.
   TileTotals bind(KernelMaker& maker, int64_t tiles);
@@ -37,6 +38,7 @@ private:
   int64_t elements() const { return maps_ * vectors_ * tiles_ * lanes_; }
 
   int lanes_;
+  int64_t accumulators_;
   int64_t maps_, channels_, vectors_; // vectors of channels
   bool keeps_result_;
   int64_t tiles_ = 0;

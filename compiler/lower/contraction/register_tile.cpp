@@ -228,7 +228,7 @@ private:
     while (++level < spec_.shape.k.size()) {
       const plan::ReductionLoop& loop = spec_.shape.k[level];
       bool innermost = level + 1 == spec_.shape.k.size();
-      if (loop.extent > (innermost ? steps_per_iteration(steps_of(loop)) : 1)) return true;
+      if (loop.extent > (innermost ? plan::steps_per_iteration(tiling_, steps_of(loop)) : 1)) return true;
     }
     return false;
   }
@@ -251,7 +251,7 @@ private:
     plan::ReductionLoop loop = steps_of(spec_.shape.k.back());
     int64_t block = std::max<int64_t>(1, loop.block > 0 ? loop.block : loop.extent),
             blocks = loop.extent / block;
-    int64_t unroll = steps_per_iteration(loop);
+    int64_t unroll = plan::steps_per_iteration(tiling_, loop);
     GroupRequests requests(b_, spec_, tiling_, rows, unroll);
     if (tiling_.rolls_k && !requests.any() && spec_.scalar_rows_per_line == 0) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Register> in) {
@@ -281,15 +281,6 @@ private:
     loop.extent = whole_k_groups() / k_interleave_;
     loop.block /= k_interleave_;
     return loop;
-  }
-
-  // Steps of the innermost loop per iteration. Short loops stay rolled: straight code of many steps tempts
-  // the scheduler to spill. Two rounds become one: LLVM turns a loop of two into tests and selected values
-  // rather than pointers that advance, and they take the pipes of the FMAs.
-  int64_t steps_per_iteration(const plan::ReductionLoop& loop) const {
-    int64_t unroll = std::max(1, tiling_.unroll),
-            rounds = (loop.block > 0 ? loop.block : loop.extent) / unroll;
-    return rounds < 2 || unroll == 1 ? 1 : rounds == 2 ? 2 * unroll : unroll;
   }
 
   // The steps of one iteration, as straight code if there are registers for that.

@@ -4,7 +4,7 @@
 #include "compiler/lower/convolution/winograd_transform.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/pack/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -110,13 +110,13 @@ private:
 
 } // namespace
 
-void emit_pack(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
+void emit_pack(LoweringContext& context, const Instruction& instruction, const plan::PackPlan& plan) {
   Packing packing = *read_pack(instruction);
   KernelMaker maker(context, instruction, "pack");
   int source = maker.read(instruction.operand(0)), out = maker.write(result_of(instruction));
-  int lanes = context.target().lanes(8 * packing.element_bytes);
+  const auto lanes = static_cast<int>(plan.lanes);
   if (packing.transform)
-    TransformedPack(maker.builder(), packing, context.target().has_double, source, out).emit(lanes);
+    TransformedPack(maker.builder(), packing, plan.in_f64, source, out).emit(lanes);
   else
     emit_pack(maker.builder(), packing, memory_scalar(instruction.type().dtype), lanes, source, out);
   maker.finish();

@@ -90,7 +90,7 @@ public:
     KernelMaker maker(context, instruction, "copy");
     int from = maker.read(feature_map);
     int to = maker.parameter(place, Scalar::F32, g_.elements, true, "planes");
-    emit_relayout(maker, g_.copy, plan::relayout_lanes(context.target()), DType::F32, from, to);
+    emit_relayout(maker, g_.copy, g_.copy_lanes, DType::F32, from, to);
     maker.finish();
   }
 

@@ -3,7 +3,7 @@
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/movement/plan.h"
 #include "compiler/plan/views.h"
 
 namespace firn::lower {
@@ -57,8 +57,8 @@ PartTarget target_of(KernelMaker& maker, Value result, Value part, const Index& 
 
 // Copies one operand to its place in the result; `slides`: in ascending order, so that it may be moved
 // towards the start of its own memory.
-void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start,
-               bool slides) {
+void emit_part(LoweringContext& context, const Instruction& concatenate, const plan::ElementCode& code,
+               Value part, const Index& start, bool slides) {
   Value result = result_of(concatenate);
   KernelMaker maker(context, concatenate, "concatenate");
   bool splat = part.def->is(Opcode::Constant) && plan::is_immediate(*part.def->literal());
@@ -68,7 +68,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
   ElementLoops loops;
   loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
   loops.type.layout.strides.clear();
-  loops.code = plan::element_code(plan::value_bits(part.dtype()), context.target());
+  loops.code = code;
   if (slides) loops.parallel = false;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
@@ -89,7 +89,8 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
 
 } // namespace
 
-void emit_concatenate(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
+void emit_concatenate(LoweringContext& context, const Instruction& instruction,
+                      const plan::MovementPlan& plan) {
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   const Type& type = instruction.type();
   Index start(type.dims.size(), IntExpr(0));
@@ -105,7 +106,7 @@ void emit_concatenate(LoweringContext& context, const Instruction& instruction, 
       BufferSlice result = context.place_of(result_of(instruction));
       if (context.place_of(operand) == BufferSlice{result.buffer, result.byte_offset + *offset}) continue;
     }
-    emit_part(context, instruction, operand, here, slides);
+    emit_part(context, instruction, plan.code, operand, here, slides);
   }
 }
 

@@ -6,7 +6,7 @@
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/movement/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -15,8 +15,8 @@ using kernel::OpKind;
 
 class PackElements {
 public:
-  PackElements(KernelMaker& maker, const Instruction& convert)
-      : maker_(maker), b_(maker.builder()), convert_(convert), from_(convert.operand(0).type()),
+  PackElements(KernelMaker& maker, const Instruction& convert, const plan::ElementCode& code)
+      : maker_(maker), b_(maker.builder()), convert_(convert), code_(code), from_(convert.operand(0).type()),
         to_(convert.type().dtype), bits_(bit_width(to_)), per_byte_(8 / bits_),
         in_(maker.read(convert.operand(0))), out_(maker.write(result_of(convert))) {
     for (const IntExpr& extent : from_.physical_extents()) elements_ = elements_ * extent;
@@ -25,8 +25,7 @@ public:
   void emit() {
     ElementLoops loops;
     loops.type = Type::tensor(DType::U8, {Dim(ceil_div(elements_, per_byte_))});
-    loops.code = plan::element_code(computed_bits(), maker_.context().target());
-    loops.code.lanes = from_.is_static() ? std::max<int64_t>(1, loops.code.lanes / per_byte_) : 1;
+    loops.code = code_;
     loops.uses = [&](const Index& index) {
       ElementUses uses;
       uses.offsets = {index[0]};
@@ -43,12 +42,6 @@ public:
   }
 
 private:
-  // Bits of the widest intermediate value, which decide how many elements a vector holds.
-  int computed_bits() const {
-    bool by_float = is_float(from_.dtype) || is_float(to_);
-    return by_float ? std::max(32, plan::value_bits(from_.dtype)) : plan::value_bits(from_.dtype);
-  }
-
   kernel::Register converted(kernel::Register value) {
     KernelScalars scalars(b_);
     return scalar_ops::convert(scalars, from_.dtype, to_, value, convert_.attributes().flag("saturate"));
@@ -100,6 +93,7 @@ private:
   KernelMaker& maker_;
   kernel::Builder& b_;
   const Instruction& convert_;
+  const plan::ElementCode& code_;
   const Type& from_;
   DType to_;
   int bits_, per_byte_, in_, out_;
@@ -108,10 +102,11 @@ private:
 
 } // namespace
 
-void emit_pack_elements(LoweringContext& context, const Instruction& convert, const plan::FixedPlan&) {
+void emit_pack_elements(LoweringContext& context, const Instruction& convert,
+                        const plan::MovementPlan& plan) {
   if (convert.type().at_bound().num_elements() == 0) return;
   KernelMaker maker(context, convert, "pack_elements");
-  PackElements(maker, convert).emit();
+  PackElements(maker, convert, plan.code).emit();
   maker.set_flops(convert.type().at_bound().num_elements());
   maker.finish();
 }

@@ -8,8 +8,7 @@
 #include "compiler/lower/item_loops.h"
 #include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/where_positive.h"
-#include "compiler/plan/elements/plan.h"
-#include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/movement/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -20,15 +19,14 @@ using Registers = std::vector<kernel::Register>;
 // so that places are written in the order of the source whatever the number of threads.
 class SelectAndScatter {
 public:
-  SelectAndScatter(LoweringContext& context, const Instruction& instruction)
-      : context_(context), instruction_(instruction), type_(instruction.type()),
+  SelectAndScatter(LoweringContext& context, const Instruction& instruction, const plan::ElementCode& code)
+      : context_(context), instruction_(instruction), code_(code), type_(instruction.type()),
         source_type_(instruction.operand(1).type()), windows_(instruction.attributes().window().dims),
         maker_(context, instruction, "select_and_scatter"), b_(maker_.builder()),
         x_(maker_.read(instruction.operand(0))), source_(maker_.read(instruction.operand(1))),
         initial_(maker_.read(instruction.operand(2))), result_(maker_.write(result_of(instruction))) {
     for (size_t d = 0; d < windows_.size(); ++d)
       (windows_[d] == WindowDim{} ? plain_ : windowed_).push_back(d);
-    row_lanes_ = plan::element_code(plan::value_bits(type_.dtype), context.target()).lanes;
     find_blocks();
     find_pairs();
   }
@@ -122,7 +120,7 @@ private:
     std::vector<size_t> outer(windowed_.begin(), windowed_.end() - 1);
     const IntExpr& extent = source_type_.dims.back().extent;
     for_each_of(outer, source_type_, at, [&](const Index& line) {
-      emit_vector_loop(b_, extent, lanes_along(extent, row_lanes_), /*unroll=*/1, [&](const Lanes& lanes) {
+      emit_vector_loop(b_, extent, lanes_along(extent, code_.lanes), /*unroll=*/1, [&](const Lanes& lanes) {
         lanes_ = lanes;
         Index position = line;
         position.back() = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
@@ -143,12 +141,11 @@ private:
     size_t last = windowed_.back();
     const IntExpr& extent = type_.dims[last].extent;
     for_each_of(outer, type_, at, [&](const Index& row) {
-      emit_vector_loop(b_, extent, lanes_along(extent, row_lanes_), plan::ElementCode().unroll,
-                       [&](const Lanes& lanes) {
-                         Index here = row;
-                         here[last] = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
-                         store(here, lanes);
-                       });
+      emit_vector_loop(b_, extent, lanes_along(extent, code_.lanes), code_.unroll, [&](const Lanes& lanes) {
+        Index here = row;
+        here[last] = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
+        store(here, lanes);
+      });
     });
   }
 
@@ -308,6 +305,7 @@ private:
 
   const LoweringContext& context_;
   const Instruction& instruction_;
+  const plan::ElementCode& code_;
   const Type &type_, &source_type_;
   const std::vector<WindowDim>& windows_;
   KernelMaker maker_;
@@ -317,14 +315,14 @@ private:
   int blocked_ = -1;                     // the dim whose blocks are lanes, if there is one
   bool has_pairs_ = false; // windows of two elements stand side by side along lines of plain operands
   Lanes lanes_;
-  int64_t row_lanes_;
 };
 
 } // namespace
 
 void emit_select_and_scatter(LoweringContext& context, const Instruction& instruction,
-                             const plan::FixedPlan&) {
-  if (instruction.type().at_bound().num_elements() > 0) SelectAndScatter(context, instruction).emit();
+                             const plan::MovementPlan& plan) {
+  if (instruction.type().at_bound().num_elements() > 0)
+    SelectAndScatter(context, instruction, plan.code).emit();
 }
 
 } // namespace firn::lower

@@ -4,8 +4,8 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/where_positive.h"
-#include "compiler/plan/elements/plan.h"
 #include "compiler/plan/fixed/plan.h"
+#include "compiler/plan/movement/plan.h"
 
 namespace firn::lower {
 namespace {
@@ -86,7 +86,8 @@ SliceParts parts_of_slices(const Type& updates, const IntExpr& extent, int64_t l
 
 } // namespace
 
-void emit_update_slice(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
+void emit_update_slice(LoweringContext& context, const Instruction& instruction,
+                       const plan::MovementPlan& plan) {
   const Type &type = instruction.type(), &update_type = instruction.operand(1).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
@@ -115,7 +116,7 @@ void emit_update_slice(LoweringContext& context, const Instruction& instruction,
   };
   ElementLoops loops;
   loops.type = update_type;
-  loops.code = plan::element_code(plan::value_bits(type.dtype), context.target());
+  loops.code = plan.code;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
     uses.offsets = {update_type.offset_of(index), type.offset_of(shifted(index))};
@@ -154,12 +155,11 @@ namespace {
 // Writes slices, which are vectors along their last dim, over those of the result.
 class ScatterND {
 public:
-  ScatterND(LoweringContext& context, const Instruction& instruction)
-      : instruction_(instruction), index_type_(instruction.operand(1).type()),
+  ScatterND(LoweringContext& context, const Instruction& instruction, const plan::ElementCode& code)
+      : instruction_(instruction), code_(code), index_type_(instruction.operand(1).type()),
         maker_(context, instruction, "scatter"), b_(maker_.builder()),
         indices_(maker_.read(instruction.operand(1))), updates_(maker_.read(instruction.operand(2))),
-        target_(maker_.write(result_of(instruction))),
-        lanes_(plan::element_code(plan::value_bits(instruction.type().dtype), context.target()).lanes) {
+        target_(maker_.write(result_of(instruction))) {
     outer_ = extents_of(index_type_);
     outer_.pop_back();
     inner_ = extents_of(instruction.type());
@@ -170,7 +170,7 @@ public:
 
   void emit() {
     if (!inner_.empty())
-      parts_ = parts_of_slices(instruction_.operand(2).type(), inner_.back(), lanes_,
+      parts_ = parts_of_slices(instruction_.operand(2).type(), inner_.back(), code_.lanes,
                                maker_.context().options().goals.threads);
     part_ = b_.set_parallel(parts_.count);
     Index where;
@@ -194,25 +194,24 @@ private:
             extent = parts_.count == 1 ? inner_.back() : min(parts_.extent, inner_.back() - first);
     Index row;
     for_each_index(b_, rows, row, [&](const Index& at_row) {
-      emit_vector_loop(b_, extent, lanes_along(extent, lanes_), plan::ElementCode().unroll,
-                       [&](const Lanes& lanes) {
-                         IntExpr column = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
-                         Index target = to, update = from;
-                         for (Index* index : {&target, &update}) {
-                           index->insert(index->end(), at_row.begin(), at_row.end());
-                           index->push_back(first + column);
-                         }
-                         write_update(b_, instruction_, target_, updates_, target, update, lanes);
-                       });
+      emit_vector_loop(b_, extent, lanes_along(extent, code_.lanes), code_.unroll, [&](const Lanes& lanes) {
+        IntExpr column = lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first;
+        Index target = to, update = from;
+        for (Index* index : {&target, &update}) {
+          index->insert(index->end(), at_row.begin(), at_row.end());
+          index->push_back(first + column);
+        }
+        write_update(b_, instruction_, target_, updates_, target, update, lanes);
+      });
     });
   }
 
   const Instruction& instruction_;
+  const plan::ElementCode& code_;
   const Type& index_type_;
   KernelMaker maker_;
   Builder& b_;
   int indices_, updates_, target_;
-  int64_t lanes_;
   std::vector<IntExpr> outer_, indexed_, inner_; // extents: of the slices' numbers, their places, themselves
   SliceParts parts_;
   IntExpr part_;
@@ -220,10 +219,11 @@ private:
 
 } // namespace
 
-void emit_scatter_nd(LoweringContext& context, const Instruction& instruction, const plan::FixedPlan&) {
+void emit_scatter_nd(LoweringContext& context, const Instruction& instruction,
+                     const plan::MovementPlan& plan) {
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (!has_none_at_bound(instruction.operand(2).type())) ScatterND(context, instruction).emit();
+  if (!has_none_at_bound(instruction.operand(2).type())) ScatterND(context, instruction, plan.code).emit();
 }
 
 } // namespace firn::lower

@@ -178,8 +178,7 @@ private:
       kernel::MachineType type{number_, lanes};
       b_->store(combine(b_->load(type, y_, to + i), b_->load(type, values_, from + i)), y_, to + i);
     };
-    auto lanes = static_cast<int>(
-        context_.target().register_lanes(static_cast<int>(8 * kernel::scalar_bytes(number_))));
+    const auto lanes = static_cast<int>(plan_.lanes);
     int64_t whole = trees_.results / lanes * lanes;
     b_->loop(0, whole, lanes, [&](const IntExpr& i) { add(i, lanes); });
     if (lanes > 1) b_->loop(whole, trees_.results, 1, [&](const IntExpr& i) { add(i, 1); });

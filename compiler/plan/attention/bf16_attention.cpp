@@ -53,7 +53,7 @@ public:
   }
 
   double in_bf16(const AttentionPlan& plan) const {
-    Bf16Blocks b = bf16_blocks(plan, a_);
+    Bf16Blocks b = bf16_blocks(plan, a_, target_);
     double block = (plan.mac == kMatrices ? by_matrices(b) : by_pairs(plan)) +
                    kWeightCycles * plan.rows * vectors_of(static_cast<double>(b.key_k + b.depth_k));
     double once = packing() + (plan.mac == kMatrices ? Facts::kConfigureCycles : 0);
@@ -123,7 +123,7 @@ AttentionPlan choose_matrices(const Attention& a, const TargetInfo& target) {
   plan.mac = kMatrices;
   int64_t rows = a.rows.value(), blocks = ceil_of(rows, kHighest * Facts::kRows);
   plan.rows = static_cast<int>(ceil_of(rows, blocks));
-  int high = bf16_blocks(plan, a).high;
+  int high = bf16_blocks(plan, a, target).high;
   int64_t max = ceil_of(a.keys.value(), target.register_lanes(32));
   plan.vectors = static_cast<int>(std::min<int64_t>(max, (Facts::kRegisters - high) / (high + 1)));
   // Scores and weights of a block of keys pass from stage to stage.
@@ -138,11 +138,11 @@ std::string check_pairs(const AttentionPlan& plan, const Attention& a, const Tar
   return plan.unroll % kPairs.k_group() == 0 ? "" : "an iteration multiplies whole pairs of k";
 }
 
-std::string check_matrices(const AttentionPlan& plan, const Attention& a) {
+std::string check_matrices(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   if (plan.rows > a.rows.value() || plan.rows > kHighest * Facts::kRows)
     return "a block has at most " + std::to_string(kHighest * Facts::kRows) + " of the " +
            a.rows.to_string() + " rows";
-  int high = bf16_blocks(plan, a).high;
+  int high = bf16_blocks(plan, a, target).high;
   if (high * plan.vectors + high + plan.vectors > Facts::kRegisters)
     return "there are " + std::to_string(Facts::kRegisters) + " registers of tiles";
   return plan.unroll == 1 ? "" : "a product of tiles is an iteration";
@@ -150,8 +150,9 @@ std::string check_matrices(const AttentionPlan& plan, const Attention& a) {
 
 } // namespace
 
-Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& a) {
+Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   Bf16Blocks blocks;
+  blocks.lanes = target.register_lanes(32);
   blocks.high = plan.mac == kMatrices ? static_cast<int>(ceil_of(plan.rows, Facts::kRows)) : 1;
   blocks.tile_rows = static_cast<int>(ceil_of(plan.rows, blocks.high));
   blocks.blocks = ceil_of(a.rows.value(), plan.rows);
@@ -193,7 +194,7 @@ std::string check_bf16(const AttentionPlan& plan, const Attention& a, const Targ
   if (std::string lacks = lacks_for_bf16(a, target); !lacks.empty()) return lacks;
   MacInstruction mac = product_of(target);
   if (!(plan.mac == mac)) return "attention multiplies in " + to_string(mac) + " or in f32";
-  std::string wrong = mac == kMatrices ? check_matrices(plan, a) : check_pairs(plan, a, target);
+  std::string wrong = mac == kMatrices ? check_matrices(plan, a, target) : check_pairs(plan, a, target);
   if (!wrong.empty()) return wrong;
   if (plan.block < 1 || plan.block % Bf16Blocks::kSteps != 0 || plan.block > whole_k_groups(a.keys.value()))
     return "a block has a multiple of " + std::to_string(Bf16Blocks::kSteps) + " of the " +

@@ -13,12 +13,13 @@ namespace firn::plan {
 struct Bf16Blocks {
   static constexpr int kSteps = TileMatrixFacts::kRowBytes / 2; // packed operands hold multiples of it
 
+  int lanes = 1;                  // elements of a vector of f32
   int high = 1, tile_rows = 1;    // tiles of a block, and rows of each: the last may have unused rows
   int64_t blocks = 1;             // blocks of all rows; the last begins earlier if it would reach too far
   int64_t depth_k = 0, key_k = 0; // steps of both dots, as packed
   bool operator==(const Bf16Blocks&) const = default;
 };
-Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& attention);
+Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& attention, const TargetInfo& target);
 
 // Why the CPU does not compute an attention in bf16; empty: it does.
 std::string lacks_for_bf16(const Attention& attention, const TargetInfo& target);

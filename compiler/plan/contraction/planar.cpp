@@ -73,6 +73,7 @@ std::optional<PlanarGeometry> PlanarGeometry::of(const Instruction& convolution,
   auto copy = Relayout::of({g.input, dims}, {g.planes, dims, g.first}, target);
   if (!copy) return std::nullopt;
   g.copy = std::move(*copy);
+  g.copy_lanes = relayout_lanes(target);
   set_shape(g);
   return g;
 }

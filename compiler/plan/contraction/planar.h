@@ -22,6 +22,7 @@ struct PlanarGeometry {
   int64_t elements = 0;         // elements of all planes
   std::vector<int64_t> strides; // strides of channel and spatial dims
   Relayout copy;                // how the input is copied into the planes
+  int64_t copy_lanes = 1;       // elements of a vector of that copy
   // Numbers of the reduction's loops: that over channels, and the first over the window.
   size_t channel_level = 0, window_level = 0;
   ContractionShape shape; // rows are filters, columns positions of a line; outer dims are images and lines

@@ -368,6 +368,12 @@ double streamed_cost(double bytes, double working_set, const TargetInfo& target)
 
 } // namespace
 
+int64_t steps_per_iteration(const Tiling& tiling, const ReductionLoop& loop) {
+  const int64_t unroll = std::max(1, tiling.unroll),
+                rounds = (loop.block > 0 ? loop.block : loop.extent) / unroll;
+  return rounds < 2 || unroll == 1 ? 1 : rounds == 2 ? 2 * unroll : unroll;
+}
+
 std::string check_column_streams(const Tiling& tiling, const ContractionShape& shape) {
   const TileShape& tile = tiling.tile;
   if (tile.column_streams == 1) return "";

@@ -139,6 +139,11 @@ struct Tiling {
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target,
                      const TileShape* tile = nullptr);
 
+// Steps of the innermost reduction loop per iteration. Short loops stay rolled: straight code of many steps
+// tempts the scheduler to spill. Two rounds become one: LLVM turns a loop of two into tests and selected
+// values rather than pointers that advance, and they take the pipes of the FMAs.
+int64_t steps_per_iteration(const Tiling& tiling, const ReductionLoop& loop);
+
 // Why columns cannot be computed in so many streams; empty: they can.
 std::string check_column_streams(const Tiling& tiling, const ContractionShape& shape);
 

@@ -1,18 +1,18 @@
 // The rules of sums over positions that a convolution leaves.
 #include "compiler/plan/algorithm_rules.h"
-#include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+#include "compiler/plan/fused_spatial_sum/plan.h"
 
 namespace firn::plan {
 namespace {
 
-class FusedSpatialSumRules final : public RulesOf<FixedPlan> {
+class FusedSpatialSumRules final : public RulesOf<FusedSpatialSumPlan> {
 public:
-  KernelPlan undecided() const override { return FixedPlan{Algorithm::FusedSpatialSum}; }
   std::string applies(const Instruction&, const PlanningContext&) const override {
     return "the plan of its producer decides";
   }
-  std::string complete(FixedPlan&, const Instruction& instruction, const PlanningContext&) const override {
+  std::string complete(FusedSpatialSumPlan&, const Instruction& instruction,
+                       const PlanningContext&) const override {
     return find_fused_sum(instruction) ? "" : "this is no sum behind a convolution";
   }
 };

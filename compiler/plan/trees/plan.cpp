@@ -11,7 +11,8 @@ Fields TreesPlan::fields() {
           number("block", block, at_least(1), "rows of an item for threads").with(Presence::Required),
           number("unchecked_steps", unchecked_steps, at_least(0),
                  "the depth of trees up to which nobody looks whether a walk still moves"),
-          number("steps_per_check", steps_per_check, between(1, kMaxTile), "steps between two such looks")};
+          number("steps_per_check", steps_per_check, between(1, kMaxTile), "steps between two such looks"),
+          lanes_field(lanes)};
 }
 
 } // namespace firn::plan

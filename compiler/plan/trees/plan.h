@@ -12,6 +12,8 @@ struct TreesPlan {
   int64_t block = 1;
   // Walks of trees deeper than that end early: all walks of a tile are looked at every few steps.
   int64_t unchecked_steps = 8, steps_per_check = 4;
+  // Results that a leaf adds to at a time, where leaves have rows of values; 0: the cost model chooses.
+  int64_t lanes = 0;
   Fields fields();
 };
 

@@ -2,6 +2,7 @@
 #include "compiler/plan/trees/trees.h"
 
 #include "compiler/graph/tree_ensemble.h"
+#include "compiler/plan/elements/element_code.h"
 
 #include <algorithm>
 
@@ -33,12 +34,21 @@ TreesPlan choose(const Instruction& composite, const PlanOptions& options) {
 } // namespace
 
 std::string complete(TreesPlan& plan, const Instruction& composite, const PlanOptions& options) {
-  if (!read_tree_ensemble(composite)) return "these are no trees with tables";
-  if (plan.rows == 0) plan = choose(composite, options);
+  auto trees = read_tree_ensemble(composite);
+  if (!trees) return "these are no trees with tables";
+  if (plan.rows == 0) {
+    const int64_t lanes = plan.lanes;
+    plan = choose(composite, options);
+    plan.lanes = lanes;
+  }
+  const bool has_rows = !trees->targets;
+  if (plan.lanes > 0 && !has_rows) return "a leaf adds to one result";
+  if (plan.lanes == 0 && has_rows)
+    plan.lanes = options.target.register_lanes(bit_width(composite.operand(0).dtype()));
   if (plan.rows * plan.trees > kMaxWalks)
     return "there are at most " + std::to_string(kMaxWalks) + " walks side by side";
   if (plan.block % plan.rows != 0) return "blocks hold whole tiles of rows";
-  return "";
+  return plan.lanes > 0 ? check_lanes(plan.lanes, options.target) : "";
 }
 
 } // namespace firn::plan
