@@ -26,6 +26,7 @@
 #include "compiler/plan/contraction/dot.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 #include <queue>
@@ -34,11 +35,6 @@
 
 namespace firn {
 namespace {
-
-constexpr size_t kMaximumMembers = 48;  // beyond this, registers spill and code grows without gain
-constexpr size_t kMaximumEpilogue = 40; // members after a contraction, which holds most registers itself
-constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothing from being contiguous
-constexpr int64_t kSmallShare = 64;     // operands this many times smaller than results stay in L1
 
 bool has_fusible_type(const Type& type) {
   return has_bounds(type) && !is_complex(type.dtype) && type.dtype != DType::String && max_elements(type) > 0;
@@ -58,10 +54,6 @@ bool is_fusible_elementwise(const Instruction& instruction) {
 
 bool is_plain_movement(const Instruction& instruction) {
   return instruction.type().layout.is_plain() && instruction.operand(0).type().layout.is_plain();
-}
-
-bool has_long_rows(const Type& type) {
-  return type.rank() > 0 && type.dims.back().extent.upper_bound() >= kMinimumRow;
 }
 
 // Whether every block of the result is a block of the operand.
@@ -89,14 +81,14 @@ Role movement_role(const Instruction& producer, bool repeated) {
     const std::vector<int64_t>& permutation = producer.attributes().ints("permutation");
     bool keeps_rows =
         !permutation.empty() && permutation.back() + 1 == static_cast<int64_t>(permutation.size());
-    return keeps_rows && is_plain_movement(producer) && has_long_rows(producer.type()) ? Role::Producer
-                                                                                       : Role::None;
+    return keeps_rows && is_plain_movement(producer) && plan::has_long_rows(producer.type()) ? Role::Producer
+                                                                                             : Role::None;
   }
   case Opcode::Gather: {
     // Rows and blocks are loaded as vectors. Elements of panels come one by one wherever they are read.
     bool has_rows = is_plain_movement(producer) || plan::columns_of_panel(producer.operand(0).type()) > 0;
     bool keeps_vectors = gathers_blocks(producer) ||
-                         (producer.operand(1).rank() > 0 && has_rows && has_long_rows(producer.type()));
+                         (producer.operand(1).rank() > 0 && has_rows && plan::has_long_rows(producer.type()));
     return keeps_vectors && !repeated ? Role::Producer : Role::None;
   }
   default: return Role::None;
@@ -106,7 +98,7 @@ Role movement_role(const Instruction& producer, bool repeated) {
 // Whether loading the operand of the broadcast costs nothing beside computing the elements of the result.
 bool is_small_broadcast(const Instruction& instruction) {
   return instruction.is(Opcode::BroadcastInDim) &&
-         kSmallShare * max_elements(instruction.operand(0).type()) <= max_elements(instruction.type());
+         plan::is_load_free(max_elements(instruction.operand(0).type()), max_elements(instruction.type()));
 }
 
 // Whether the op reads one value that others read from memory too, and otherwise small broadcasts, such as a
@@ -242,7 +234,7 @@ private:
         if (position_.count(user) && !fused_.count(user)) candidates.push(user);
     };
     add_users(root);
-    while (!candidates.empty() && grown.size() <= kMaximumEpilogue) {
+    while (!candidates.empty() && grown.size() <= plan::kMaxEpilogueMembers) {
       Instruction* next = candidates.top();
       candidates.pop();
       bool fits = is_fusible_elementwise(*next) && same_dims(next->type(), root.type()) &&
@@ -307,7 +299,7 @@ private:
     });
     if (!moves) return true;
     sort_by_position(members);
-    auto places = places_of_members(members, kMaximumMembers);
+    auto places = places_of_members(members, plan::kMaxFusionMembers);
     if (!places) return false;
     return std::all_of(members.begin(), members.end(), [&](const Instruction* member) {
       const std::vector<MemberPlace>& at = places->at(member);
@@ -347,7 +339,7 @@ private:
       for (Value operand : member->operands()) {
         Instruction* producer = operand.def;
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
-        if (group.size() >= kMaximumMembers && !is_small_broadcast(*producer)) continue;
+        if (group.size() >= plan::kMaxFusionMembers && !is_small_broadcast(*producer)) continue;
         if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
         // Sums take all registers: none are left for loops over gathered values of varying extents.
         if (!takes_inputs && producer->is(Opcode::Gather) && !producer->type().is_static()) continue;

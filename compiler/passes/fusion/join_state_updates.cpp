@@ -14,6 +14,7 @@
 #include "compiler/passes/fusion/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -21,8 +22,6 @@
 
 namespace firn {
 namespace {
-
-constexpr size_t kMaximumMembers = 64; // instructions of one kernel, which share the registers
 
 bool has_same_elements(const Type& a, const Type& b) {
   return a.dims == b.dims && a.layout == b.layout;
@@ -90,7 +89,7 @@ private:
     for (size_t i = 0; i < taken.size(); ++i)
       for (size_t k = updates_.size(); k-- > 0;) {
         Instruction* other = updates_[k];
-        if (!are_related(*taken[i], *other) || total + size_of(*other) > kMaximumMembers) continue;
+        if (!are_related(*taken[i], *other) || total + size_of(*other) > plan::kMaxJoinedUpdates) continue;
         total += size_of(*other);
         taken.push_back(other);
         updates_.erase(updates_.begin() + static_cast<std::ptrdiff_t>(k));
@@ -110,7 +109,7 @@ private:
         Instruction* producer = operand.def;
         if (inside.count(producer) || results_.count(producer) || !is_element_kernel(*producer) ||
             !has_same_elements(producer->type(), updates[0]->type()) ||
-            total + size_of(*producer) > kMaximumMembers)
+            total + size_of(*producer) > plan::kMaxJoinedUpdates)
           continue;
         const std::vector<Instruction*>& users = producer->users();
         if (!std::all_of(users.begin(), users.end(), [&](Instruction* user) { return inside.count(user); }))

@@ -24,6 +24,7 @@
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/composites.h"
 #include "compiler/plan/graph_forms.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 #include <map>
@@ -227,12 +228,11 @@ private:
       return;
     }
     if (is_blocked(input) || !blocked) return;
-    // Converting costs one pass over the input; the convolution reads it once per window position and block
-    // of filters, full or not.
-    int64_t blocks = (convolution.operand(1).dim(0) + block_ - 1) / block_;
-    bool is_profitable = plan::has_channels_for_blocks(convolution, *options_.target) &&
-                         is_blockable(input.type()) && positions_of(input.type()) > 1 &&
-                         positions_of(convolution.operand(1).type()) * blocks >= 4;
+    bool is_profitable =
+        plan::has_channels_for_blocks(convolution, *options_.target) && is_blockable(input.type()) &&
+        positions_of(input.type()) > 1 &&
+        plan::is_block_conversion_profitable(convolution.operand(1).dim(0),
+                                             positions_of(convolution.operand(1).type()), block_);
     if (is_profitable) convolution.set_operand(0, blocked_form(input, block_));
   }
 

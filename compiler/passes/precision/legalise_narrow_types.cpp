@@ -20,13 +20,12 @@
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/profitability.h"
 
 #include <map>
 
 namespace firn {
 namespace {
-
-constexpr int64_t kSmallElements = 256; // constants of so many elements are worth a copy in bytes
 
 bool is_sub_byte(const Type& type) {
   return type.is_tensor() && firn::is_sub_byte(type.dtype);
@@ -116,7 +115,7 @@ private:
   static Value folded(GraphBuilder& builder, Instruction* convert) {
     const Instruction& source = *convert->operand(0).def;
     bool is_small = source.is(Opcode::Constant) && !source.literal()->is_opaque() &&
-                    (source.literal()->num_elements() <= kSmallElements);
+                    (source.literal()->num_elements() <= plan::kMaxWidenedConstant);
     if (!is_small) return convert->result();
     auto values = evaluate_instruction(*convert, {source.literal()});
     return values ? builder.constant((*values)[0]) : convert->result();

@@ -20,14 +20,13 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/contraction/choose_matrices.h"
+#include "compiler/plan/profitability.h"
 #include "compiler/plan/winograd/winograd_in_f32.h"
 
 #include <map>
 
 namespace firn {
 namespace {
-
-constexpr int64_t kShortSum = 16; // products in a sum of a dot, below which it stays in f32
 
 class Narrowing {
 public:
@@ -64,7 +63,7 @@ private:
     if (contraction.is(Opcode::Convolution)) return contraction.operand(1).def->is(Opcode::Constant) ? 1 : -1;
     for (int i : {1, 0})
       if (contraction.operand(i).def->is(Opcode::Constant))
-        return contracted_steps(contraction, i) >= kShortSum ? i : -1;
+        return contracted_steps(contraction, i) >= plan::kMinStepsInBf16 ? i : -1;
     return -1;
   }
 

@@ -15,6 +15,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
+#include "compiler/plan/profitability.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -22,8 +23,7 @@
 namespace firn {
 namespace {
 
-constexpr size_t kMaxMembers = 64;                // ops of a function; bounds the depth of recursion
-constexpr int64_t kMinElements = 4 * kByteValues; // fewer elements are not worth a table
+constexpr size_t kMaxMembers = 64; // ops of a function; bounds the depth of recursion
 
 // The elementwise ops that compute one value of bytes from another.
 class ByteFunction {
@@ -32,7 +32,7 @@ public:
 
   Value run() {
     if (!plan::is_byte(result_.result()) || !is_elementwise(result_.opcode()) ||
-        !result_.type().is_static() || result_.type().num_elements() < kMinElements)
+        !result_.type().is_static() || !plan::is_byte_table_profitable(result_.type().num_elements()))
       return {};
     for (bool through_tables : {false, true}) {
       members_.clear();

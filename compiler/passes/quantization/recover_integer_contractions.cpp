@@ -45,6 +45,7 @@
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/mac_instruction.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 #include <climits>
@@ -53,7 +54,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kMinChannels = 4;
 constexpr int64_t kMaxSteps = INT_MAX / (255 * 255); // i32 holds a sum of so many products of bytes
 
 // A zero point or scale: one, or one for each index of a dim of the tensor.
@@ -124,8 +124,7 @@ private:
   bool prefers_signed(int side) const {
     Value bytes = sides_[side].integers;
     return constant_literal(bytes) && bytes.dtype() == DType::U8 &&
-           plan::is_byte(sides_[1 - side].integers) &&
-           dot4_facts(target_, Factor::U8, Factor::S8).form == MacForm::Native &&
+           plan::is_byte(sides_[1 - side].integers) && dot4_facts(target_, Factor::U8, Factor::S8).form == MacForm::Native &&
            dot4_facts(target_, Factor::U8, Factor::U8).form != MacForm::Native;
   }
   void make_signed(Side& side) {
@@ -196,7 +195,7 @@ private:
   // Whether windows have a few channels, which take as long to sum as to multiply by filters.
   bool sums_few_channels() const {
     return is_convolution() && sides_[1].zero_point && contraction_.attributes().integer("groups", 1) > 1 &&
-           contraction_.operand(1).dim(1) < kMinChannels;
+           contraction_.operand(1).dim(1) < plan::kMinSummedChannels;
   }
 
   // Multiplies integers as floats if f32 holds their sums exactly, for depthwise convolutions: their kernels
@@ -207,7 +206,8 @@ private:
     for (int64_t dim : summed_dims(1))
       max *= static_cast<double>(contraction_.operand(1).dim(static_cast<int>(dim)));
     bool is_depthwise = contraction_.operand(1).dim(1) == 1;
-    if (contraction_.type().dtype != DType::I32 || !is_depthwise || !(max <= kMax) || target_.lanes(32) == 1)
+    if (contraction_.type().dtype != DType::I32 || !is_depthwise || !(max <= kMax) ||
+        target_.lanes(32) == 1)
       return {};
     Attributes attributes = contraction_.attributes();
     attributes.set("result", DType::F32);

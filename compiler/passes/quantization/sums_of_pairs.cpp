@@ -1,6 +1,8 @@
 // Adds the magnitudes of weights by sum and step.
 #include "compiler/passes/quantization/sums_of_pairs.h"
 
+#include "compiler/plan/profitability.h"
+
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -43,14 +45,13 @@ bool parts_fit(const std::vector<double>& amounts, int64_t steps, int64_t length
 } // namespace
 
 int64_t steps_of_sums(const Literal& weights, const std::vector<int64_t>& summed, int dim, double max) {
-  constexpr int64_t kFewSteps = 64, kMultiple = 16;
   const int64_t steps = weights.dims()[static_cast<size_t>(dim)];
   const double room = INT_MAX / std::max(max, 32768.0);
   const std::vector<double> amounts = amounts_by_step(weights, summed, dim);
-  for (int64_t length = steps; length == steps || length >= kFewSteps;
-       length = (length / 2 + kMultiple - 1) / kMultiple * kMultiple) {
+  for (int64_t length = steps; length == steps || length >= plan::kMinStepsOfPart;
+       length = (length / 2 + plan::kPartMultiple - 1) / plan::kPartMultiple * plan::kPartMultiple) {
     if (parts_fit(amounts, steps, length, room)) return length;
-    if (length <= kMultiple) break;
+    if (length <= plan::kPartMultiple) break;
   }
   return 0;
 }

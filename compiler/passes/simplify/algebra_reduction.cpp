@@ -1,6 +1,7 @@
 // Rules of simplify-algebra for reductions, windows and convolutions.
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/simplify/algebra.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 #include <cmath>
@@ -189,8 +190,7 @@ Value separate_window(Instruction& reduce_window, Opcode reducer, GraphBuilder& 
   }
   others.dims[split] = {};
   int64_t size = last.dims[split].size;
-  constexpr int64_t kPass = 2; // cost of storing and loading a value, in comparisons
-  if (size * rest <= kPass * (size * strides + rest)) return {};
+  if (!plan::is_separating_profitable(size, rest, strides)) return {};
   return builder.reduce_window(reducer, builder.reduce_window(reducer, reduce_window.operand(0), last),
                                others);
 }

@@ -13,13 +13,12 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 
 namespace firn {
 namespace {
-
-constexpr int64_t kMinimumRatio = 8; // elements of the input per element of the filters
 
 bool is_small_pointwise(const Instruction& convolution) {
   const Type &input = convolution.operand(0).type(), &filters = convolution.operand(1).type();
@@ -27,7 +26,7 @@ bool is_small_pointwise(const Instruction& convolution) {
   bool pointwise =
       std::all_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.size == 1; });
   return pointwise && convolution.attributes().integer("groups", 1) == 1 && input.is_static() &&
-         filters.is_static() && input.num_elements() / kMinimumRatio >= filters.num_elements();
+         filters.is_static() && plan::is_filter_scaling_profitable(input, filters);
 }
 
 Value scale(Instruction& convolution, const PassOptions& options) {

@@ -22,13 +22,12 @@
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/simplify/reshape_broadcast.h"
 #include "compiler/passes/simplify/transpose_cluster.h"
+#include "compiler/plan/profitability.h"
 
 #include <algorithm>
 
 namespace firn {
 namespace {
-
-constexpr int kLongestEpilogue = 12; // elementwise ops between a contraction and a value that it holds
 
 bool is_computed(Value value) {
   switch (op_info(value.def->opcode()).op_class) {
@@ -58,7 +57,7 @@ enum class Hold { None, Computed, Contracted };
 Hold hold_of(Value value) {
   bool contracted = !walk_producers(value, [](Value part, int depth) {
     if (op_info(part.def->opcode()).op_class == OpClass::Contraction) return Walk::Stop;
-    return depth < kLongestEpilogue && is_elementwise(part.def->opcode()) ? Walk::Into : Walk::Past;
+    return depth < plan::kMaxOpsInDims && is_elementwise(part.def->opcode()) ? Walk::Into : Walk::Past;
   });
   return contracted ? Hold::Contracted : is_computed(value) ? Hold::Computed : Hold::None;
 }

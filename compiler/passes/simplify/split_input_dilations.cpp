@@ -32,6 +32,7 @@
 #include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/graph_forms.h"
+#include "compiler/plan/profitability.h"
 
 #include <functional>
 
@@ -276,13 +277,12 @@ Value fill_filter(Instruction& convolution, const PassOptions&) {
 // between them: the input or the filters have a zero point that is not zero, or 16 bits, whose phases no
 // kernel stores interleaved.
 bool is_profitable_in_integer_phases(const Instruction& convolution, const ConvolutionPhases& phases) {
-  constexpr int64_t kMinProducts = 32; // for each result
   auto input = dequantized(convolution.operand(0)), filters = dequantized(convolution.operand(1));
   if (!input || !filters) return false;
   int64_t products = convolution.operand(1).dim(1);
   for (const PhaseDim& dim : phases.dims) products *= dim.taps;
   bool is_wide = bit_width(input->integers.dtype()) == 16;
-  return products >= kMinProducts &&
+  return plan::outlasts_interleaving(products) &&
          (input->zero_point || input->shift != 0 || is_wide || !are_signed_bytes(*filters));
 }
 
