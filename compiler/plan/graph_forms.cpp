@@ -47,6 +47,32 @@ bool is_known(Value value) {
 
 } // namespace
 
+bool has_vectors(const TargetInfo& target) {
+  return target.lanes(32) > 1;
+}
+
+bool multiplies_floats(const TargetInfo& target) {
+  return target.has_float;
+}
+
+bool fuses_multiply_adds(const TargetInfo& target) {
+  return target.has_fma;
+}
+
+bool needs_signed_weights(const TargetInfo& target) {
+  return dot4_facts(target, Factor::U8, Factor::S8).form == MacForm::Native &&
+         dot4_facts(target, Factor::U8, Factor::U8).form != MacForm::Native;
+}
+
+bool needs_unsigned_activations(const TargetInfo& target) {
+  return dot4_facts(target, Factor::U8, Factor::S8).form == MacForm::Native &&
+         dot4_facts(target, Factor::S8, Factor::S8).form != MacForm::Native;
+}
+
+int channel_block(const TargetInfo& target) {
+  return target.channel_block();
+}
+
 bool prefers_channel_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   if (!filter.is_static() || !input.dims[1].is_static() || !convolution.type().dims[1].is_static() ||
@@ -108,7 +134,7 @@ bool has_polyphase_kernel(const Instruction& convolution, int block) {
 }
 
 bool is_slicing_profitable(int64_t filters, const TargetInfo& target) {
-  return filters >= kMinSlicedVectors * target.channel_block();
+  return has_vectors(target) && filters >= kMinSlicedVectors * channel_block(target);
 }
 
 // Whether a sum over channels and positions adds values that a convolution has in registers: its kernel takes

@@ -1,5 +1,5 @@
 // Questions of passes that choose between forms of the graph before there are plans: which form kernels
-// compute well.
+// compute well on a machine.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -9,6 +9,20 @@
 
 namespace firn::plan {
 
+// Whether kernels of floats have vectors.
+bool has_vectors(const TargetInfo& target);
+// Whether the CPU itself multiplies floats of 32 bits.
+bool multiplies_floats(const TargetInfo& target);
+// Whether a product and a sum of floats are one instruction, rounded once.
+bool fuses_multiply_adds(const TargetInfo& target);
+// Whether one instruction multiplies unsigned bytes by signed ones, and none unsigned bytes by each other:
+// weights beside unsigned activations are to be signed.
+bool needs_signed_weights(const TargetInfo& target);
+// Likewise if none multiplies signed bytes by each other: activations beside signed weights are to be
+// unsigned.
+bool needs_unsigned_activations(const TargetInfo& target);
+// Channels per block of the layouts that convolutions read and write.
+int channel_block(const TargetInfo& target);
 // Whether the result of a convolution should lie in blocks of `block` channels.
 bool prefers_channel_blocks(const Instruction& convolution, int block);
 // Whether the input of a convolution has enough channels to be read in blocks: a block of few is mostly

@@ -15,6 +15,7 @@
 #include "compiler/passes/fusion/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
 #include "compiler/plan/windows/chain_strips.h"
 
 #include <algorithm>
@@ -145,7 +146,7 @@ private:
 
 bool form_depthwise_chains(Module& module, const PassOptions& options) {
   bool changed = false;
-  if (options.target && options.target->vector_bits > 0)
+  if (options.target && plan::has_vectors(*options.target))
     for_each_region(module, [&](Region& region) { changed |= ChainFormer(region, options).run(); });
   return changed;
 }

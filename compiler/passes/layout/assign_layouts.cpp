@@ -51,7 +51,7 @@ int64_t positions_of(const Type& type) {
 class LayoutAssignment {
 public:
   LayoutAssignment(Region& region, const PassOptions& options)
-      : region_(region), block_(options.target->channel_block()), options_(options) {}
+      : region_(region), block_(plan::channel_block(*options.target)), options_(options) {}
 
   bool run() {
     decide();

@@ -18,6 +18,8 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
+#include "compiler/plan/narrow_floats.h"
 
 #include <map>
 
@@ -61,7 +63,7 @@ private:
   // Whether the product waits for its weights. On CPUs that cannot convert f16 it waits for conversions
   // instead.
   bool is_memory_bound(const Instruction& contraction, int weights) const {
-    return options_.target->has_f16_conversion && has_few_rows(contraction, weights);
+    return plan::widens_in_tiles(DType::F16, *options_.target) && has_few_rows(contraction, weights);
   }
 
   void widen_product(Instruction& contraction) {
@@ -94,7 +96,8 @@ private:
 } // namespace
 
 bool multiply_f16_in_f32(Module& module, const PassOptions& options) {
-  if (!options.target || options.goals.optimize_size() || !options.target->has_float) return false;
+  if (!options.target || options.goals.optimize_size() || !plan::multiplies_floats(*options.target))
+    return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= Widening(region, options).run(); });
   return changed;

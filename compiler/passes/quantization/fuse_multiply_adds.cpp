@@ -27,6 +27,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -125,7 +126,8 @@ bool replace_divisions(Region& region, const PassOptions& options) {
 } // namespace
 
 bool fuse_multiply_adds(Module& module, const PassOptions& options) {
-  if (!options.target || !options.target->has_fma || options.goals.strict_math()) return false;
+  if (!options.target || !plan::fuses_multiply_adds(*options.target) || options.goals.strict_math())
+    return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) {
     for (Instruction* instruction : region.snapshot())

@@ -31,6 +31,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
 #include "compiler/plan/mac_instruction.h"
 
 #include <algorithm>
@@ -336,9 +337,7 @@ Value quantized_and_shifted(Instruction& convert, Quantized to, const Shifted& b
 // 128 above, or as the same numbers if none is below zero.
 Value make_unsigned(Instruction& convert, const TargetInfo& target) {
   auto to = quantized(convert);
-  if (!to || to->dtype != DType::I8 || dot4_facts(target, Factor::U8, Factor::S8).form != MacForm::Native ||
-      dot4_facts(target, Factor::S8, Factor::S8).form == MacForm::Native)
-    return {};
+  if (!to || to->dtype != DType::I8 || !plan::needs_unsigned_activations(target)) return {};
   Shifted by;
   if (to->by.zero_point == 0 && (to->low >= 0 || is_non_negative(to->y)))
     to->low = std::max(to->low, 0.0);

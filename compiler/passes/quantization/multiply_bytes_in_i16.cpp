@@ -106,7 +106,7 @@ private:
 } // namespace
 
 bool multiply_bytes_in_i16(Module& module, const PassOptions& options) {
-  if (!options.target || options.goals.optimize_size() || options.target->vector_bits == 0) return false;
+  if (!options.target || options.goals.optimize_size()) return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= Widening(region, options).run(); });
   return changed;

@@ -44,6 +44,7 @@
 #include "compiler/passes/quantization/value_ranges.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
+#include "compiler/plan/graph_forms.h"
 #include "compiler/plan/mac_instruction.h"
 #include "compiler/plan/profitability.h"
 
@@ -124,8 +125,7 @@ private:
   bool prefers_signed(int side) const {
     Value bytes = sides_[side].integers;
     return constant_literal(bytes) && bytes.dtype() == DType::U8 &&
-           plan::is_byte(sides_[1 - side].integers) && dot4_facts(target_, Factor::U8, Factor::S8).form == MacForm::Native &&
-           dot4_facts(target_, Factor::U8, Factor::U8).form != MacForm::Native;
+           plan::is_byte(sides_[1 - side].integers) && plan::needs_signed_weights(target_);
   }
   void make_signed(Side& side) {
     const Instruction& bytes = *side.integers.def;
@@ -207,7 +207,7 @@ private:
       max *= static_cast<double>(contraction_.operand(1).dim(static_cast<int>(dim)));
     bool is_depthwise = contraction_.operand(1).dim(1) == 1;
     if (contraction_.type().dtype != DType::I32 || !is_depthwise || !(max <= kMax) ||
-        target_.lanes(32) == 1)
+        !plan::has_vectors(target_))
       return {};
     Attributes attributes = contraction_.attributes();
     attributes.set("result", DType::F32);

@@ -138,7 +138,7 @@ Value groups_as_batch(Instruction& convolution, const PassOptions& options, Grap
     return {};
   int64_t channels = filter.dim(1), filters = filter.dim(0) / groups;
   int64_t positions = convolution.type().num_elements() / filter.dim(0);
-  if (!plan::groups_want_dots(convolution, options.target->channel_block())) return {};
+  if (!plan::groups_want_dots(convolution, plan::channel_block(*options.target))) return {};
   Value weights = builder.reshape(filter, {Dim(groups), Dim(filters), Dim(channels)});
   Value columns = builder.reshape(x, {Dim(groups), Dim(channels), Dim(positions)});
   Attributes attributes{

@@ -54,7 +54,7 @@ Value slice_input(Instruction& convolution, const PassOptions& options) {
 } // namespace
 
 bool slice_strided_inputs(Module& module, const PassOptions& options) {
-  if (!options.target || options.target->vector_bits == 0 || options.goals.optimize_size()) return false;
+  if (!options.target || options.goals.optimize_size()) return false;
   return rewrite_module(module, options, slice_input);
 }
 

@@ -315,7 +315,7 @@ bool split_quantised_dilations(Module& module, const PassOptions& options) {
 bool split_input_dilations(Module& module, const PassOptions& options) {
   bool filled = rewrite_module(module, options, fill_filter);
   bool changed = split(module, options, [&](const Instruction& convolution, const ConvolutionPhases&) {
-    return !options.target || !plan::has_polyphase_kernel(convolution, options.target->channel_block());
+    return !options.target || !plan::has_polyphase_kernel(convolution, plan::channel_block(*options.target));
   });
   return filled || changed;
 }

@@ -3,6 +3,7 @@
 
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -409,6 +410,7 @@ static double integer_winograd_products(const Instruction& contraction) {
 }
 
 bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd) {
+  if (!has_vectors(target)) return false;
   auto per_step = [&](const MacInstruction& mac) {
     return facts_of(mac, target).instructions / mac.k_group();
   };

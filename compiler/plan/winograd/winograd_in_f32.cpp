@@ -63,7 +63,7 @@ std::set<const Instruction*> faster_by_winograd(const Region& region, const Plan
   std::vector<const Instruction*> convolutions;
   for (const auto& instruction : region.instructions()) {
     network_cycles += predicted_cycles(*instruction, target, weight_bytes) / 2;
-    if (!instruction->is(Opcode::Convolution) || !lies_in_blocks(*instruction, target.channel_block()))
+    if (!instruction->is(Opcode::Convolution) || !lies_in_blocks(*instruction, channel_block(target)))
       continue;
     if (auto candidate = candidate_of(*instruction, target, weight_bytes)) {
       candidates.push_back(std::move(*candidate));
