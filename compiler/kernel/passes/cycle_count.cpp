@@ -1,5 +1,5 @@
-// Adds up the cycles of ops by their throughput, as if all overlapped. Rates are those of common cores;
-// TargetInfo holds the ones that differ much between cores.
+// Adds up the cycles of ops by their throughput, as if no pipe worked beside another. Rates are
+// those of common cores; TargetInfo holds the ones that differ much between cores.
 #include "compiler/kernel/passes/cycle_count.h"
 
 #include "compiler/target/mac.h"
