@@ -36,8 +36,8 @@ inline bool is_constant_expression(Value value) {
   return walk_producers(value, [](Value part, int depth) {
     const Instruction& def = *part.def;
     if (def.is(Opcode::Constant)) return def.literal()->is_opaque() ? Walk::Stop : Walk::Past;
-    bool transparent =
-        is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
+    bool transparent = is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) ||
+                       def.is(Opcode::Reshape) || def.is(Opcode::Dequantize);
     return transparent && depth < kMaximumDepth ? Walk::Into : Walk::Stop;
   });
 }

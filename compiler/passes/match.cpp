@@ -69,6 +69,7 @@ bool is_non_negative_within(Value value, int depth) {
   case Opcode::Maximum: return operand(0) || operand(1);
   case Opcode::Clamp: return operand(0) && operand(2);
   case Opcode::Select: return operand(1) && operand(2);
+  case Opcode::Dequantize: return value.def->num_operands() == 2 && operand(0) && operand(1);
   case Opcode::Reduce:
   case Opcode::ReduceWindow:
     return value.def->num_operands() == 2 && simple_reducer(*value.def) && operand(0) && operand(1);

@@ -14,13 +14,14 @@ constexpr const char* kCleanup = "propagate-shapes,fold-constants,eliminate-zero
 
 // Integers have no derivatives: behind `differentiate` where gradients are declared.
 constexpr const char* kQuantised =
-    "move-quantization,split-quantised-dilations,move-quantization,lower-to-lookup-table,project-recurrent-"
+    "raise-quantization,move-quantization,split-quantised-dilations,move-quantization,lower-to-lookup-table,"
+    "project-recurrent-"
     "inputs,"
-    "recover-integer-contractions,compress-weights,keep-narrow-recurrent-weights,keep-narrow-weights";
+    "recover-integer-contractions,compress-weights,keep-narrow-recurrent-weights,keep-narrow-weights,"
+    "lower-quantization";
 constexpr const char* kDifferentiate = "differentiate";
 
 constexpr PassStep kSteps[] = {
-    {"lower-quantization", false, "passes know quantised values by the instructions that compute them"},
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},

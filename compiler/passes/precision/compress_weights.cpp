@@ -2,7 +2,7 @@
 //
 //   %d = dot %x, %w : f32[1,3072]         %w : f32[768,3072], constant
 //     ->  bf16    %d = dot %x, %n {result = f32}                      %n : bf16[3072,768]
-//         i8      %d = dot %x, multiply (convert %n), broadcast(%s)   %n : i8[3072,768], %s : f32[3072]
+//         i8      %d = dot %x, dequantize %n, %s {axis = 0}           %n : i8[3072,768], %s : f32[3072]
 //         i4      %d = composite %x, %n, %s {name = blocked_dot}      %n : i4[3072,24,32], %s : bf16[3072,24]
 //
 // Weights of recurrent layers, which every step reads, become i8 with a scale for each row, but for bf16.
@@ -201,10 +201,7 @@ private:
           scales = made.scales ? builder.constant(made.scales) : Value{};
     builder.set_location(dot.location());
     if (has_blocks) return make_blocked_dot(builder, x, narrow, scales);
-    if (scales) {
-      narrow = builder.convert(narrow, DType::F32);
-      narrow = builder.op(Opcode::Multiply, {narrow, make_broadcast(builder, scales, narrow.type(), {0})});
-    }
+    if (scales) narrow = builder.op(Opcode::Dequantize, {narrow, scales}, {{"axis", int64_t{0}}});
     return times_transposed(builder, x, narrow, DType::F32);
   }
 

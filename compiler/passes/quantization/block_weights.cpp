@@ -3,7 +3,6 @@
 
 #include "compiler/graph/blocked_dot.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/quantization/quantized_values.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,31 +22,20 @@ Value before_widening(Value value) {
 
 bool are_narrow_integers(Value value) {
   const Literal* literal = constant_literal(value);
-  return literal && is_integer(literal->dtype()) && literal->dtype() != DType::Bool &&
-         bit_width(literal->dtype()) <= 8 && value.type().layout.is_plain();
+  return literal && is_integer(literal->dtype()) && bit_width(literal->dtype()) <= 8 &&
+         value.type().layout.is_plain();
 }
 
-// (integers - zero_point) * scale, elementwise.
-struct ScaledIntegers {
-  Value integers, zero_point, scale;
-};
-
-std::optional<ScaledIntegers> product_of(Value value) {
-  if (!value.def->is(Opcode::Multiply)) return std::nullopt;
-  for (int number : {0, 1}) {
-    Value difference = value.def->operand(number), scale = value.def->operand(1 - number);
-    if (difference.def->is(Opcode::Convert) && difference.def->operand(0).dtype() == DType::I32)
-      difference = difference.def->operand(0);
-    Value zero_point;
-    bool is_exact = difference.dtype() == DType::I32 || difference.dtype() == DType::F32;
-    if (difference.def->is(Opcode::Subtract) && is_exact) {
-      zero_point = difference.def->operand(1);
-      difference = difference.def->operand(0);
-    }
-    Value integers = before_widening(difference);
-    if (are_narrow_integers(integers)) return ScaledIntegers{integers, zero_point, scale};
-  }
-  return std::nullopt;
+// A parameter without the dims of one element that it was given to fit its integers.
+Value as_given(Value parameter) {
+  const Instruction& def = *parameter.def;
+  if (!def.is(Opcode::Reshape)) return parameter;
+  auto extents = [](const Type& type) {
+    std::vector<Dim> dims = type.dims;
+    dims.erase(std::remove(dims.begin(), dims.end(), Dim(1)), dims.end());
+    return dims;
+  };
+  return extents(parameter.type()) == extents(def.operand(0).type()) ? def.operand(0) : parameter;
 }
 
 // Whether the numbers are whole, and small enough for zero points of bytes.
@@ -83,10 +71,10 @@ std::optional<BlockWeights> BlockWeights::of(Value weights, int64_t steps) {
   found.columns_ = weights.dim(steps == 0 ? 1 : 0);
   found.block_ = weights.dim(static_cast<int>(steps));
   Value whole = weights.def->is(Opcode::Reshape) ? weights.def->operand(0) : weights;
-  auto product = product_of(whole);
-  if (!product) return std::nullopt;
-  found.constant_ = product->integers;
-  const Type& type = product->integers.type();
+  auto numbers = dequantized(whole);
+  if (!numbers || !are_narrow_integers(numbers->integers)) return std::nullopt;
+  found.constant_ = numbers->integers;
+  const Type& type = numbers->integers.type();
   if (!(whole == weights)) {
     bool is_cut = type.rank() == 3 && !found.steps_first_ && type.dim(0) == found.columns_;
     if (!is_cut) return std::nullopt;
@@ -94,49 +82,45 @@ std::optional<BlockWeights> BlockWeights::of(Value weights, int64_t steps) {
     found.blocks_ = type.dim(1);
     found.block_ = type.dim(2);
   }
-  if (!found.set_parameters(product->zero_point, product->scale)) return std::nullopt;
+  if (!found.set_parameters(*numbers)) return std::nullopt;
   found.set_shifts();
   if (!found.has_known_scales() && (!found.scales_lie_so() || (found.in_blocks_ && found.has_shifts_)))
     return std::nullopt;
   return found;
 }
 
-std::optional<BlockWeights::Parameter> BlockWeights::parameter(Value value) const {
-  value = before_widening(value);
-  const Literal* literal = constant_literal(value);
-  if (literal && literal->is_splat()) return Parameter{.source = value};
-  if (value.def->is(Opcode::Reshape)) value = before_widening(value.def->operand(0));
-  if (!value.def->is(Opcode::BroadcastInDim) || !value.type().is_static()) return std::nullopt;
-  int64_t steps = blocks_ * block_;
-  const Type& type = value.type();
-  bool is_cut = type.rank() == 3;
-  if (!is_cut && type.rank() != 2) return std::nullopt;
-  // Dims of the spread value: columns, blocks (where it has these) and steps.
-  int column = steps_first_ ? type.rank() - 1 : 0, block = is_cut ? (steps_first_ ? 0 : 1) : -1,
-      step = steps_first_ ? column - 1 : type.rank() - 1;
-  Parameter parameter;
-  if (is_cut) parameter.blocks = type.dim(block);
-  if (type.dim(column) != columns_ || parameter.blocks * type.dim(step) != steps) return std::nullopt;
-  parameter.source = before_widening(value.def->operand(0));
-  const std::vector<int64_t>& dims = value.def->attributes().ints("dims");
+std::optional<BlockWeights::Parameter> BlockWeights::parameter(const Dequantized& of, Value value) const {
+  Parameter found{.source = before_widening(value)};
+  if (value.rank() == 0) return found;
+  const Type& type = of.integers.type();
+  // Dims of the integers: columns, blocks (where they are cut) and steps.
+  const bool is_cut = type.rank() == 3;
+  const int64_t column = steps_first_ ? type.rank() - 1 : 0, step = steps_first_ ? 0 : type.rank() - 1;
+  if (is_cut) found.blocks = type.dim(1);
+  if (of.block > 0) {
+    if (is_cut || of.axis != step || type.dim(static_cast<int>(step)) % of.block != 0) return std::nullopt;
+    found.blocks = type.dim(static_cast<int>(step)) / of.block;
+  }
+  const bool is_vector = value.rank() == 1 && of.block == 0;
   int64_t stride = 1;
-  for (size_t d = dims.size(); d-- > 0;) {
-    int64_t extent = parameter.source.dim(static_cast<int>(d));
+  for (int d = value.rank(); d-- > 0;) {
+    const int64_t extent = value.dim(d), along = is_vector ? of.axis : d;
     if (extent == 1) continue;
-    if (dims[d] == step) return std::nullopt;
-    (dims[d] == column ? parameter.column_stride : parameter.block_stride) = stride;
+    if (along == step && of.block == 0) return std::nullopt;
+    (along == column ? found.column_stride : found.block_stride) = stride;
     stride *= extent;
   }
-  return parameter;
+  found.source = as_given(found.source);
+  return found;
 }
 
 // Sets both parameters; the one with more blocks cuts the columns.
-bool BlockWeights::set_parameters(Value zero_point, Value scale) {
-  auto scales = parameter(scale);
+bool BlockWeights::set_parameters(const Dequantized& numbers) {
+  auto scales = numbers.scale ? parameter(numbers, numbers.scale) : std::nullopt;
   if (!scales || !is_float(scales->source.dtype())) return false;
   scale_ = *scales;
-  if (zero_point) {
-    auto zeros = parameter(zero_point);
+  if (numbers.zero_point) {
+    auto zeros = parameter(numbers, numbers.zero_point);
     if (!zeros) return false;
     zero_ = *zeros;
     zero_.numbers = known_numbers(zero_.source);

@@ -8,7 +8,7 @@
 // hold the differences; the shifts are what remains.
 #pragma once
 
-#include "compiler/graph/builder.h"
+#include "compiler/passes/quantization/quantized_values.h"
 
 #include <optional>
 #include <vector>
@@ -47,8 +47,8 @@ private:
     int64_t column_stride = 0, block_stride = 0, blocks = 1;
     int64_t at(int64_t column, int64_t block) const { return column * column_stride + block * block_stride; }
   };
-  std::optional<Parameter> parameter(Value value) const;
-  bool set_parameters(Value zero_point, Value scale);
+  std::optional<Parameter> parameter(const Dequantized& of, Value value) const;
+  bool set_parameters(const Dequantized& numbers);
   void set_shifts();
   bool scales_lie_so() const;                          // scales() can return the source
   int64_t integer(int64_t column, int64_t step) const; // without its zero point

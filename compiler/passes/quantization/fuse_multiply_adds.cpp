@@ -25,7 +25,7 @@
 #include "compiler/graph/fusion.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/quantization/quantized_values.h"
+#include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/graph_forms.h"
 
@@ -46,7 +46,7 @@ public:
 
 private:
   void add(Instruction& instruction) {
-    if (auto value = quantized_scaled(instruction)) quantised_.insert(value->y.def);
+    if (auto value = spelled_quantized(instruction)) quantised_.insert(value->y.def);
     bool computes = is_elementwise(instruction.opcode()) && instruction.type().dtype == DType::F32;
     if (!computes || is_returned(instruction)) return;
     const auto& users = instruction.users();
@@ -110,7 +110,7 @@ bool replace_divisions(Region& region, const PassOptions& options) {
   constexpr double kMin = 0x1p-60, kMax = 0x1p60; // whose products with numbers of steps are normal
   bool changed = false;
   for (Instruction* convert : region.snapshot()) {
-    auto to = quantized_scaled(*convert);
+    auto to = spelled_quantized(*convert);
     if (!to || !to->y.def->is(Opcode::Divide) || !has_one_use(to->y)) continue;
     auto scale = splat_value(to->y.def->operand(1));
     if (!scale || !(*scale >= kMin && *scale <= kMax) || !options.take_rewrite()) continue;

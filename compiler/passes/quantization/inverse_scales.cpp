@@ -20,6 +20,10 @@ bool takes_factor(Value sum, double factor, int terms) {
     auto found = value_ranges(sum);
     return found && (*found * by).are_finite();
   }
+  if (auto numbers = dequantized(sum)) {
+    auto found = numbers->scale ? value_ranges(numbers->scale) : std::nullopt;
+    return found && (*found * by).are_normal();
+  }
   if (def.is(Opcode::Multiply))
     for (int i : {1, 0})
       if (is_constant_expression(def.operand(i))) {
@@ -40,6 +44,10 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
   if (def.is(Opcode::Add))
     return builder.op(Opcode::Add,
                       {times(builder, def.operand(0), factor), times(builder, def.operand(1), factor)});
+  if (auto numbers = dequantized(sum)) {
+    numbers->scale = times(builder, numbers->scale, factor);
+    return dequantize_like(builder, numbers->integers, *numbers);
+  }
   int constant = is_constant_expression(def.operand(1)) ? 1 : 0;
   return builder.op(Opcode::Multiply,
                     {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
@@ -49,11 +57,11 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
 
 // y / scale, where y is computed of quantised values, is rounded: an error in the quotient's last bit matters
 // only where two steps are equally near.
-Value multiply_by_inverse(Instruction& convert) {
+Value multiply_by_inverse(Instruction& op) {
   // Masked scores contain the lowest number of f32: their scale may be huge.
   constexpr ScaleRange kAnyScale{0x1p-149, 0x1p128};
-  auto value = quantized(convert, kAnyScale);
-  if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};
+  auto value = quantized(op, kAnyScale);
+  if (!value || value->by.scale == 1 || dequantized(value->y) || !comes_of_integers(value->y)) return {};
   Value y = value->y;
   double inverse = 1 / value->by.scale;
   // Attention divides by the root of its width before.
@@ -63,11 +71,12 @@ Value multiply_by_inverse(Instruction& convert) {
       y = y.def->operand(0);
     }
   if (!std::isnormal(static_cast<float>(inverse))) return {};
-  GraphBuilder builder(*convert.parent(), &convert);
+  GraphBuilder builder(*op.parent(), &op);
   Quantized scaled = *value;
   scaled.y = takes_factor(y, inverse, 1) ? times(builder, y, inverse)
                                          : builder.op(Opcode::Multiply, {y, builder.splat_like(y, inverse)});
-  return quantize_scaled(builder, scaled);
+  scaled.by.scale = 1;
+  return quantize_like(builder, scaled.y, scaled);
 }
 
 } // namespace firn

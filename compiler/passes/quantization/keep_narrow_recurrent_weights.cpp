@@ -1,6 +1,6 @@
 // keep-narrow-recurrent-weights: reads quantised weights of recurrent layers as they are stored.
 //
-//   %r = multiply (convert %i), broadcast(%s)                          %i : i8[1024,256], constant
+//   %r = dequantize %i, %s {axis = 0}                                  %i : i8[1024,256], constant
 //   %y:3 = composite %x, %r, %h, %c {name = lstm, projected = true}
 //     ->
 //   %y:3 = composite %x, %i, %s, %h, %c {name = lstm, projected = true}
@@ -20,8 +20,8 @@ namespace firn {
 namespace {
 
 // One scale for each row of [rows, k].
-Value scales_of_rows(GraphBuilder& b, Value scale, const Type& rows) {
-  auto found = channel_value(scale, b);
+Value scales_of_rows(GraphBuilder& b, const Dequantized& weights, const Type& rows) {
+  auto found = channel_parameter(b, weights, weights.scale);
   if (!found || found->dim > 0) return {};
   LiteralRef scales = known_numbers(make_broadcast(b, found->source, rows, first_dims(found->dim + 1)));
   return scales ? b.constant(scales) : Value{};
@@ -32,7 +32,7 @@ bool make_narrow(GraphBuilder& b, Value& weights, Value& scales) {
   auto from = dequantized(weights);
   if (!from || !from->scale) return false;
   Value bytes = as_signed_bytes(b, *from);
-  Value found = scales_of_rows(b, from->scale, Type::tensor(DType::F32, {weights.type().dims[0]}));
+  Value found = scales_of_rows(b, *from, Type::tensor(DType::F32, {weights.type().dims[0]}));
   if (!bytes || !found) return false;
   weights = bytes;
   scales = found;

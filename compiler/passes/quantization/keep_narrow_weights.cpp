@@ -1,10 +1,10 @@
 // keep-narrow-weights: multiplies by quantised weights as they are stored.
 //
-//   %w = multiply (convert %i), broadcast(%s)                %i : i8[768,3072], constant
+//   %w = dequantize %i, %s {axis = 1}                        %i : i8[768,3072], constant
 //   %d = dot %x, %w : f32[1,3072]                    ->      %p = dot %x, %i {result = f32}
 //                                                            %d = multiply %p, broadcast(%s)
 //
-//   %w = reshape (multiply (convert %i), broadcast(%s))      %i : i8[3072,24,32], %s : f32[3072,24]
+//   %w = dequantize %i, %s {axis = 1, block = 32}            %i : i8[3072,768], %s : f32[3072,24]
 //   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
 // Where the model lets rows be rounded to bytes ({factors = i8}, from accuracy_level 4 of MatMulNBits), each
@@ -14,7 +14,7 @@
 //
 //   %d = add (composite %x, %i, %s), (dot (reduce add %x by blocks), shifts times %s)
 //
-//   %w = multiply (convert %i), broadcast(%s)                %i : i8[64,64,1,1], constant
+//   %w = dequantize %i, %s {axis = 0}                        %i : i8[64,64,1,1], constant
 //   %c = convolution %x, %w : f32[1,64,28,28]        ->      %p = convolution %x, %i {result = f32}
 //                                                            %c = multiply %p, broadcast(%s)
 //
@@ -168,7 +168,7 @@ Value narrow_filters(Instruction& convolution, const PassOptions& options) {
   GraphBuilder b(*convolution.parent(), &convolution);
   b.set_location(convolution.location());
   Value bytes = as_signed_bytes(b, *from);
-  auto scale = channel_value(from->scale, b);
+  auto scale = channel_parameter(b, *from, from->scale);
   if (!bytes || !scale || scale->dim > 0) return {};
   Attributes attributes = convolution.attributes();
   attributes.set("result", DType::F32);

@@ -10,19 +10,35 @@
 //   %d = subtract (convert %q), broadcast(convert %z) : i32[64]
 //   %f = multiply (convert %d : f32[64]), broadcast(%s)
 //
-// - Requires: nothing.
+// - Requires: nothing; what reads quantised values comes before.
 // - Establishes: no quantize and no dequantize is left.
 // - Breaks: nothing. The results are those of the evaluator, bit for bit.
 #include "compiler/graph/quantization.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+
+#include <algorithm>
 
 namespace firn {
 namespace {
 
+// Integers are clamped as floats, which are clamped in any case.
+Value clamped_body(GraphBuilder& builder, const Instruction& clamp, const Instruction& quantize) {
+  const IntegerBounds own = integer_bounds(quantize.type().dtype);
+  auto bound = [&](int i) {
+    return std::clamp(static_cast<int64_t>(*splat_value(clamp.operand(i))), own.low, own.high);
+  };
+  return bounded_quantize_body(builder, quantize, {bound(0), bound(2)});
+}
+
 Value lower(Instruction& instruction, const PassOptions&) {
-  if (op_info(instruction.opcode()).op_class != OpClass::Quantization) return {};
+  if (!instruction.type().is_tensor()) return {};
   GraphBuilder builder(*instruction.parent(), &instruction);
+  if (const Instruction* quantize = bounded_quantize(instruction))
+    return clamped_body(builder, instruction, *quantize);
+  if (op_info(instruction.opcode()).op_class != OpClass::Quantization || is_bounded_behind(instruction))
+    return {};
   return quantization_body(builder, instruction);
 }
 

@@ -1,6 +1,6 @@
 // lower-to-lookup-table: looks up the results of functions of one byte.
 //
-//   %f = multiply (convert %x : f32[8,64]), %s          %x : u8[8,64]
+//   %f = dequantize %x, %s : f32[8,64]                  %x : u8[8,64]
 //   %g = multiply %f, (logistic %f)               ->    %y = gather <256 results>, %x : u8[8,64]
 //   %y = quantize %g : u8[8,64]
 //
@@ -25,14 +25,18 @@ namespace {
 
 constexpr size_t kMaxMembers = 64; // ops of a function; bounds the depth of recursion
 
+bool is_by_element(Opcode opcode) {
+  return is_elementwise(opcode) || op_info(opcode).op_class == OpClass::Quantization;
+}
+
 // The elementwise ops that compute one value of bytes from another.
 class ByteFunction {
 public:
   explicit ByteFunction(Instruction& result) : result_(result) {}
 
   Value run() {
-    if (!plan::is_byte(result_.result()) || !is_elementwise(result_.opcode()) ||
-        !result_.type().is_static() || !plan::is_byte_table_profitable(result_.type().num_elements()))
+    if (!plan::is_byte(result_.result()) || !is_by_element(result_.opcode()) || !result_.type().is_static() ||
+        !plan::is_byte_table_profitable(result_.type().num_elements()))
       return {};
     for (bool through_tables : {false, true}) {
       members_.clear();
@@ -63,7 +67,7 @@ private:
         if (argument_ && !(argument_ == def.operand(1))) return false;
         argument_ = def.operand(1);
         is_costly_ = true; // a table is read already: one that goes further is as cheap
-      } else if (!is_elementwise(def.opcode()) || !collect(def, through_tables)) {
+      } else if (!is_by_element(def.opcode()) || !collect(def, through_tables)) {
         return false;
       }
     }
@@ -98,7 +102,11 @@ private:
       made = value.def->operand(0);
     } else {
       std::vector<Value> operands;
-      for (Value operand : value.def->operands()) operands.push_back(remade(builder, operand));
+      const bool is_elementwise_op = is_elementwise(value.def->opcode());
+      for (Value operand : value.def->operands()) {
+        const bool is_parameter = !is_elementwise_op && !operands.empty();
+        operands.push_back(is_parameter ? operand : remade(builder, operand));
+      }
       made = builder.make_typed(value.def->opcode(), operands, {type}, value.def->attributes())->result();
     }
     return made_[{value.def, value.index}] = made;

@@ -1,7 +1,7 @@
 // move-quantization: lets integers, rather than the floats that they stand for, be moved and stored.
 //
-//   %f = multiply (convert %x : f32[64,8]), %s          %t = transpose %x : u8[8,64]
-//   %t = transpose %f {permutation = [1, 0]}      ->    %f = multiply (convert %t : f32[8,64]), %s
+//   %f = dequantize %x, %s : f32[64,8]                  %t = transpose %x : u8[8,64]
+//   %t = transpose %f {permutation = [1, 0]}      ->    %f = dequantize %t, %s : f32[8,64]
 //
 //   %c = concatenate %a, %b : f32[8,64]                 %p = quantize %a   %q = quantize %b
 //   %q = quantize %c : u8[8,64]                   ->    %c = concatenate %p, %q : u8[8,64]
@@ -24,7 +24,7 @@
 // dequantising by one positive scale do so too, so that the order of both does not matter: results are the
 // same bits. What is quantised moves up to what computes it, and becomes the end of that kernel.
 //
-// - Requires: constants folded.
+// - Requires: constants folded; quantised values are ops (raise-quantization).
 // - Establishes: between a quantisation and the next dequantisation there are no floats that are only moved.
 // - Breaks: nothing.
 #include "compiler/graph/evaluate.h"
@@ -74,7 +74,7 @@ GraphBuilder builder_at(Instruction& instruction) {
 // The integer that pads constants where the model pads with zeros; nothing if there is none, or if the
 // instruction does something else.
 std::optional<double> padding_of_weights(const Instruction& instruction, const Dequantized& from) {
-  if (!instruction.is(Opcode::Pad) || !constant_literal(from.integers) || from.shift != 0 ||
+  if (!instruction.is(Opcode::Pad) || !constant_literal(from.integers) ||
       !is_splat_of(instruction.operand(1), 0))
     return std::nullopt;
   if (!from.zero_point) return 0;
@@ -180,50 +180,55 @@ bool is_moved_constant(Value value) {
   return value.def->is(Opcode::Constant);
 }
 
-// A spread parameter in the result of a gather: the dims before the axis stay, and those of the indices take
-// its place. Blocks are joined behind the gather.
-Value gathered_parameter(GraphBuilder& builder, const Instruction& gather, const Instruction& spread,
-                         const Type& to) {
-  const int64_t axis = gather.attributes().integer("axis", 0), rank = gather.operand(1).rank();
-  if (spread.is(Opcode::Reshape)) {
-    const Instruction& blocks = *spread.operand(0).def;
-    if (axis != 0 || !blocks.is(Opcode::BroadcastInDim) || blocks.type().rank() == 0 ||
-        blocks.type().dims[0] != spread.type().dims[0])
-      return {};
-    std::vector<Dim> dims = gather.operand(1).type().dims;
-    dims.insert(dims.end(), blocks.type().dims.begin() + 1, blocks.type().dims.end());
-    return builder.reshape(gathered_parameter(builder, gather, blocks, Type::tensor(to.dtype, dims)),
-                           to.dims);
-  }
-  Value values = spread.operand(0);
-  std::vector<int64_t> dims;
-  for (int64_t dim : spread.attributes().ints("dims")) {
-    if (dim == axis) {
-      values = builder.op(Opcode::Gather, {values, gather.operand(1)},
-                          {{"axis", static_cast<int64_t>(dims.size())}});
-      for (int64_t d = 0; d < rank; ++d) dims.push_back(axis + d);
-    } else
-      dims.push_back(dim < axis ? dim : dim + rank - 1);
-  }
-  return make_broadcast(builder, values, to, dims);
+// The axis in the result of a gather; -1: that has several dims or none in its place.
+int64_t gathered_axis(const Instruction& gather, int64_t axis) {
+  const int64_t at = gather.attributes().integer("axis", 0);
+  if (axis == at) return gather.operand(1).rank() == 1 ? at : -1;
+  return axis < at ? axis : axis + gather.operand(1).rank() - 1;
 }
 
-// A zero point or scale beside what a movement makes of its operand; null: its places are not known.
-Value moved_parameter(GraphBuilder& builder, const Instruction& movement, Value parameter) {
-  const Type to = Type::tensor(parameter.dtype(), movement.type().dims);
-  if (auto splat = splat_value(parameter)) return make_splat(builder, to, *splat);
-  const Instruction& spread = *parameter.def;
-  if (spread.is(Opcode::Convert)) {
-    Value narrow = moved_parameter(builder, movement, spread.operand(0));
-    return narrow ? builder.convert(narrow, parameter.dtype()) : Value{};
+// A parameter of several dims, or of blocks, in the result of a gather: gathered itself where it has an
+// element for each index.
+Value gathered_parameter(GraphBuilder& builder, const Instruction& gather, Value parameter, int64_t axis,
+                         int64_t block) {
+  const int64_t at = gather.attributes().integer("axis", 0);
+  if (parameter.rank() == 1 && block == 0 && axis != at) return parameter;
+  const bool is_vector = parameter.rank() == 1 && block == 0;
+  if (is_vector) {
+    Value picked = builder.op(Opcode::Gather, {parameter, gather.operand(1)}, {{"axis", int64_t{0}}});
+    if (picked.rank() < 2) return picked;
+    std::vector<Dim> dims(static_cast<size_t>(gather.type().rank()), Dim(1));
+    std::copy(picked.type().dims.begin(), picked.type().dims.end(), dims.begin() + at);
+    return builder.reshape(picked, dims);
   }
-  const bool is_spread = spread.is(Opcode::BroadcastInDim);
-  if (is_spread && spread.operand(0).rank() == 0) return make_broadcast(builder, spread.operand(0), to, {});
-  if (movement.is(Opcode::Gather) && (is_spread || spread.is(Opcode::Reshape)))
-    return gathered_parameter(builder, movement, spread, to);
-  if (!is_spread || spread.operand(0).rank() > 1) return {};
-  auto moved = moved_scales(builder, movement, spread.operand(0), spread.attributes().ints("dims")[0]);
-  return moved ? make_broadcast(builder, moved->values, to, {moved->dim}) : Value{};
+  if (block > 0 && axis == at) return {};
+  if (!(parameter.type().dims[static_cast<size_t>(at)] == Dim(1)))
+    return builder.op(Opcode::Gather, {parameter, gather.operand(1)}, {{"axis", at}});
+  std::vector<Dim> dims = parameter.type().dims;
+  dims.erase(dims.begin() + at);
+  dims.insert(dims.begin() + at, static_cast<size_t>(gather.operand(1).rank()), Dim(1));
+  return builder.reshape(parameter, dims);
+}
+
+// Gives `to` the parameter of `from` beside what a movement makes of its operand; false: its places are not
+// known.
+bool move_parameter(GraphBuilder& builder, const Instruction& movement, const Dequantized& from,
+                    Value Dequantized::*parameter, Dequantized& to) {
+  const Value values = from.*parameter;
+  to.*parameter = values;
+  if (!values || values.rank() == 0) return true;
+  if (movement.is(Opcode::Gather)) {
+    to.*parameter = gathered_parameter(builder, movement, values, from.axis, from.block);
+    if ((to.*parameter) && ((to.*parameter).rank() == 1 || from.block > 0))
+      to.axis = gathered_axis(movement, from.axis);
+    return static_cast<bool>(to.*parameter);
+  }
+  if (values.rank() > 1 || from.block > 0) return false;
+  auto moved = moved_scales(builder, movement, values, from.axis);
+  if (!moved) return false;
+  to.*parameter = moved->values;
+  to.axis = moved->dim;
+  return true;
 }
 
 // move(dequantize(x)) = dequantize(move(x)), for weights with a zero point or a scale for each channel.
@@ -232,20 +237,18 @@ Value sink_channel_scales(Instruction& instruction) {
   bool only_moves = only_moves_first(instruction);
   if (!only_moves && !instruction.is(Opcode::Pad)) return {};
   auto from = dequantized(instruction.operand(0));
-  if (!from || from->shift != 0 || !from->scale || is_per_tensor(*from) || !is_moved_constant(from->integers))
-    return {};
+  if (!from || !from->scale || is_per_tensor(*from) || !is_moved_constant(from->integers)) return {};
   GraphBuilder builder = builder_at(instruction);
   if (Value bytes = from->zero_point ? signed_bytes(builder, *from) : Value{}) {
     from->integers = bytes;
     from->zero_point = {};
   }
   auto padding = only_moves ? 0 : padding_of_weights(instruction, *from);
-  Value scale = padding ? moved_parameter(builder, instruction, from->scale) : Value{}, zero_point;
-  if (!scale) return {};
-  if (from->zero_point && !(zero_point = moved_parameter(builder, instruction, from->zero_point))) return {};
-  Value numbers = moved_integers(builder, instruction, from->integers, *padding);
-  if (zero_point) numbers = builder.op(Opcode::Subtract, {builder.convert(numbers, DType::I32), zero_point});
-  return builder.op(Opcode::Multiply, {builder.convert(numbers, DType::F32), scale});
+  Dequantized to = *from;
+  if (!padding || !move_parameter(builder, instruction, *from, &Dequantized::scale, to) ||
+      !move_parameter(builder, instruction, *from, &Dequantized::zero_point, to))
+    return {};
+  return dequantize_like(builder, moved_integers(builder, instruction, from->integers, *padding), to);
 }
 
 // Concatenates integers instead of floats, if all operands have one scale and zero point.
@@ -273,44 +276,23 @@ bool is_quantised_for_less(Value value) {
   return value.rank() > 0 && is_computed && (has_one_use(value) || dequantized(value));
 }
 
-// Clamps integers, unless the bounds hold all of their type.
-Value bounded_integers(GraphBuilder& builder, Value integers, double low, double high) {
-  const NumberRange all = range_of(integers.dtype());
-  if (low <= all.min && high >= all.max) return integers;
-  return builder.op(Opcode::Clamp,
-                    {builder.splat_like(integers, low), integers, builder.splat_like(integers, high)});
-}
-
 // quantize(bound(dequantize(x))) = bound(x), of one scale and zero point.
-Value quantized_again(Instruction& convert, const Quantized& to) {
+Value quantized_again(Instruction& op, const Quantized& to) {
   Bounded inner = bounded(to.y);
   auto from = dequantized(inner.value);
   if (!from || from->integers.dtype() != to.dtype || quantization_of(*from) != to.by ||
-      from->integers.type().dims != convert.type().dims)
+      from->integers.type().dims != op.type().dims)
     return {};
-  GraphBuilder builder = builder_at(convert);
+  GraphBuilder builder = builder_at(op);
   return bounded_integers(builder, from->integers, quantized_number(to, inner.low),
                           quantized_number(to, inner.high));
 }
 
-// clamp(quantize(y)) = quantize(y) by both bounds, if nothing else reads the bytes.
-Value narrow_quantization(Instruction& clamp) {
-  if (!clamp.is(Opcode::Clamp) || !has_one_use(clamp.operand(1))) return {};
-  auto low = splat_value(clamp.operand(0)), high = splat_value(clamp.operand(2));
-  auto quantization = quantized(*clamp.operand(1).def);
-  if (!low || !high || !quantization) return {};
-  quantization->low = std::max(quantization->low, *low);
-  quantization->high = std::min(quantization->high, *high);
-  if (quantization->low > quantization->high) return {};
-  GraphBuilder builder = builder_at(clamp);
-  return quantize_like(builder, quantization->y, *quantization);
-}
-
 // quantize(move(y)) = move(quantize(y)), if nothing else reads y.
-Value raise_quantization(Instruction& convert) {
-  auto to = quantized(convert);
+Value move_up(Instruction& op) {
+  auto to = quantized(op);
   if (!to || !is_quantised(to->dtype)) return {};
-  if (Value integers = quantized_again(convert, *to)) return integers;
+  if (Value integers = quantized_again(op, *to)) return integers;
   Instruction& movement = *to->y.def;
   bool joins = movement.is(Opcode::Concatenate);
   if (!has_one_use(to->y) || (!joins && !only_moves_first(movement)) || movement.is(Opcode::BroadcastInDim) ||
@@ -325,18 +307,18 @@ Value raise_quantization(Instruction& convert) {
   return moved(builder, movement, sources);
 }
 
-Value quantized_and_shifted(Instruction& convert, Quantized to, const Shifted& by) {
+Value quantized_and_shifted(Instruction& op, Quantized to, const Shifted& by) {
   to.by.zero_point += by.shift;
   to.low += static_cast<double>(by.shift);
   to.high += static_cast<double>(by.shift);
-  GraphBuilder builder = builder_at(convert);
+  GraphBuilder builder = builder_at(op);
   return shift_like(builder, quantize_like(builder, to.y, to), by);
 }
 
 // Makes activations of i8 u8, for instructions that multiply bytes of unlike signs alone: with a zero point
 // 128 above, or as the same numbers if none is below zero.
-Value make_unsigned(Instruction& convert, const TargetInfo& target) {
-  auto to = quantized(convert);
+Value make_unsigned(Instruction& op, const TargetInfo& target) {
+  auto to = quantized(op);
   if (!to || to->dtype != DType::I8 || !plan::needs_unsigned_activations(target)) return {};
   Shifted by;
   if (to->by.zero_point == 0 && (to->low >= 0 || is_non_negative(to->y)))
@@ -344,15 +326,15 @@ Value make_unsigned(Instruction& convert, const TargetInfo& target) {
   else
     by.shift = 128;
   to->dtype = DType::U8;
-  return quantized_and_shifted(convert, *to, by);
+  return quantized_and_shifted(op, *to, by);
 }
 
 // Makes activations of u16 i16, with a zero point 32768 below, for instructions that multiply pairs of i16.
-Value make_signed(Instruction& convert, const TargetInfo& target) {
-  auto to = quantized(convert);
+Value make_signed(Instruction& op, const TargetInfo& target) {
+  auto to = quantized(op);
   if (!to || to->dtype != DType::U16 || !plan::is_profitable_in_pairs(target)) return {};
   to->dtype = DType::I16;
-  return quantized_and_shifted(convert, *to, {{}, -32768});
+  return quantized_and_shifted(op, *to, {{}, -32768});
 }
 
 // move(shift(x)) = shift(move(x)): a shift keeps the order of numbers.
@@ -387,7 +369,20 @@ Value sink_shift_of_bounds(Instruction& clamp) {
   return shift_like(builder, bound, *inner);
 }
 
-// convert(shift(x)) = convert(x) - shift: ops behind it then compute with x, without the xor.
+// dequantize(shift(x)) = dequantize(x) by another zero point: ops behind it then compute with x, without the
+// xor.
+Value dequantize_unshifted(Instruction& op) {
+  auto from = dequantized(op.result());
+  auto inner = from ? shifted(from->integers) : std::nullopt;
+  if (!inner) return {};
+  const auto zero = from->zero_point ? splat_value(from->zero_point) : std::optional(0.0);
+  if (inner->shift == 0 && !(zero && *zero >= 0)) return {};
+  GraphBuilder builder = builder_at(op);
+  from->zero_point = unshifted(builder, from->zero_point, *inner);
+  return dequantize_like(builder, inner->integers, *from);
+}
+
+// convert(shift(x)) = convert(x) - shift, likewise.
 Value undo_shift(Instruction& convert) {
   DType to = convert.type().dtype;
   if (!convert.is(Opcode::Convert) || (to != DType::I32 && to != DType::F32)) return {};
@@ -406,8 +401,7 @@ Value move_past_quantization(Instruction& instruction, const PassOptions&) {
   if (Value value = sink_dequantization(instruction)) return value;
   if (Value value = sink_channel_scales(instruction)) return value;
   if (Value value = sink_concatenated(instruction)) return value;
-  if (Value value = raise_quantization(instruction)) return value;
-  return narrow_quantization(instruction);
+  return move_up(instruction);
 }
 
 Value choose_signs(Instruction& instruction, const PassOptions& options) {
@@ -416,6 +410,7 @@ Value choose_signs(Instruction& instruction, const PassOptions& options) {
     if (!operand.type().is_tensor()) return {};
   if (Value value = sink_shift(instruction)) return value;
   if (Value value = sink_shift_of_bounds(instruction)) return value;
+  if (Value value = dequantize_unshifted(instruction)) return value;
   if (Value value = undo_shift(instruction)) return value;
   if (!options.target) return {};
   if (Value value = make_unsigned(instruction, *options.target)) return value;

@@ -1,11 +1,11 @@
-// Forms of quantised values.
+// See quantized_values.h.
 #include "compiler/passes/quantization/quantized_values.h"
 
 #include "compiler/graph/derivation.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/producers.h"
+#include "compiler/graph/quantization.h"
 #include "compiler/plan/byte_values.h"
-#include "compiler/support/whole_number.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,51 +13,45 @@
 namespace firn {
 namespace {
 
-Value converted(Value value, DType to) {
-  return value.def->is(Opcode::Convert) && value.dtype() == to ? value.def->operand(0) : Value{};
-}
-
-bool is_spread_scalar(Value value) {
-  return !value || splat_value(value) ||
-         (value.def->is(Opcode::BroadcastInDim) && value.def->operand(0).rank() == 0);
-}
-
-// A zero point or scale of the whole tensor, spread over other dims.
-Value respread(GraphBuilder& builder, Value parameter, const Type& dims) {
-  if (parameter.rank() > 0 && parameter.def->is(Opcode::BroadcastInDim) &&
-      parameter.def->operand(0).rank() == 0)
-    parameter = parameter.def->operand(0);
-  else if (parameter.rank() > 0)
-    parameter = builder.scalar(parameter.dtype(), *splat_value(parameter));
-  Type type = Type::tensor(parameter.dtype(), dims.dims);
-  return dims.rank() == 0 ? parameter : make_broadcast(builder, parameter, type, {});
-}
-
-// The zero point plus the shift, for integers of other dims; null: zero.
-Value shifted_zero_point(GraphBuilder& builder, const Dequantized& like, const Type& dims) {
-  Type type = Type::tensor(DType::I32, dims.dims);
-  double shift = static_cast<double>(like.shift);
-  if (!like.zero_point) return like.shift == 0 ? Value{} : make_splat(builder, type, shift);
-  if (auto splat = splat_value(like.zero_point)) return make_splat(builder, type, *splat + shift);
-  Value zero_point = respread(builder, like.zero_point, dims);
-  return like.shift == 0 ? zero_point
-                         : builder.op(Opcode::Add, {zero_point, make_splat(builder, type, shift)});
-}
-
 // Constants of fewer bits than a byte.
 bool are_short_weights(Value value) {
   DType dtype = value.dtype();
   return constant_literal(value) && is_integer(dtype) && bit_width(dtype) < 8;
 }
 
-std::optional<Centered> centered_on(Value value, Value zero_point) {
-  if (!value || !value.type().is_tensor()) return std::nullopt;
-  if (!is_quantised(value.dtype()) && !are_short_weights(value)) return std::nullopt;
-  if (auto found = shifted(value)) return Centered{found->integers, zero_point, found->shift};
-  return Centered{value, zero_point, 0};
-}
+// Finds the zero points of the elements of a quantised constant.
+class ZeroPlaces {
+public:
+  explicit ZeroPlaces(const Centered& value) {
+    const std::vector<int64_t> dims = value.integers.type().static_dims();
+    const std::vector<int64_t> own = value.zero_point ? value.zero_point.type().static_dims() : dims;
+    int64_t stride = 1;
+    auto add = [&](size_t d, int64_t extent) {
+      const bool is_blocked = value.block > 0 && static_cast<int64_t>(d) == value.axis;
+      dims_.push_back({dims[d], is_blocked ? value.block : 1, extent == 1 ? 0 : stride});
+      stride *= extent;
+    };
+    const bool runs_along_axis = own.size() == 1 && value.block == 0;
+    for (size_t d = dims.size(); d-- > 0;)
+      add(d, own.empty() ? 1 : !runs_along_axis ? own[d] : d == static_cast<size_t>(value.axis) ? own[0] : 1);
+  }
+  int64_t of(int64_t element) const {
+    int64_t at = 0;
+    for (const Dim& dim : dims_) {
+      at += element % dim.extent / dim.block * dim.stride;
+      element /= dim.extent;
+    }
+    return at;
+  }
 
-bool is_plain_i8(const Dequantized& value) {
+private:
+  struct Dim {
+    int64_t extent, block, stride;
+  };
+  std::vector<Dim> dims_; // innermost first
+};
+
+bool is_plain_i8(const Centered& value) {
   return value.integers.dtype() == DType::I8 && !value.zero_point && value.shift == 0;
 }
 
@@ -73,12 +67,12 @@ bool have_room_for_all(DType integers, const Literal* zeros) {
 }
 
 // The numbers of zero points that are constants; null: there is none.
-LiteralRef known_zeros(const Dequantized& value) {
+LiteralRef known_zeros(const Centered& value) {
   return value.zero_point ? known_numbers(value.zero_point) : nullptr;
 }
 
 // The integers less their zero point; null if they are no constants, or if bytes do not hold the differences.
-std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
+std::shared_ptr<Literal> in_signed_bytes(const Centered& value) {
   if (!constant_literal(value.integers) || value.shift != 0) return nullptr;
   LiteralRef zeros = known_zeros(value);
   if (value.zero_point && !zeros) return nullptr;
@@ -87,13 +81,24 @@ std::shared_ptr<Literal> in_signed_bytes(const Dequantized& value) {
   const LiteralRef integers = Literal::plain(own);
   auto made = std::make_shared<Literal>(DType::I8, integers->dims());
   std::span<int8_t> bytes = made->mutable_data<int8_t>();
+  const ZeroPlaces places(value);
   for (size_t i = 0; i < bytes.size(); ++i) {
     auto at = static_cast<int64_t>(i);
-    int64_t centered = integers->get_int(at) - (zeros ? zeros->get_int(at) : 0);
+    int64_t centered = integers->get_int(at) - (zeros ? zeros->get_int(places.of(at)) : 0);
     if (centered < INT8_MIN || centered > INT8_MAX) return nullptr;
     bytes[i] = static_cast<int8_t>(centered);
   }
   return made;
+}
+
+Attributes places_of(const Centered& value) {
+  Attributes attributes{{"axis", value.axis}};
+  if (value.block > 0) attributes.set("block", value.block);
+  return attributes;
+}
+
+Value spread_zeros(GraphBuilder& builder, const LiteralRef& zeros, const Centered& value, const Type& x) {
+  return spread_parameter(builder, builder.constant(zeros), x, places_of(value), DType::I32);
 }
 
 // Flips the top bit.
@@ -113,24 +118,24 @@ LiteralRef known_numbers(Value value) {
   return made ? (*made)[0] : nullptr;
 }
 
-Value signed_bytes(GraphBuilder& builder, const Dequantized& value) {
+Value signed_bytes(GraphBuilder& builder, const Centered& value) {
   std::shared_ptr<Literal> made = is_plain_i8(value) ? nullptr : in_signed_bytes(value);
   if (!made) return {};
   builder.set_location(value.integers.def->location());
   return builder.constant(derived_from(*value.integers.def, made, [&](GraphBuilder& b, Value source) {
     Value wide = b.convert(source, DType::I32);
     if (LiteralRef zeros = known_zeros(value))
-      wide = b.op(Opcode::Subtract, {wide, b.convert(b.constant(zeros), DType::I32)});
+      wide = b.op(Opcode::Subtract, {wide, spread_zeros(b, zeros, value, source.type())});
     return b.convert(wide, DType::I8);
   }));
 }
 
-Value as_signed_bytes(GraphBuilder& builder, const Dequantized& value) {
+Value as_signed_bytes(GraphBuilder& builder, const Centered& value) {
   bool are_such = constant_literal(value.integers) && is_plain_i8(value);
   return are_such ? value.integers : signed_bytes(builder, value);
 }
 
-bool are_signed_bytes(const Dequantized& value) {
+bool are_signed_bytes(const Centered& value) {
   return is_plain_i8(value) || in_signed_bytes(value);
 }
 
@@ -184,102 +189,101 @@ Value shift_like(GraphBuilder& builder, Value integers, const Shifted& like) {
   return builder.convert(like.shift != 0 ? with_other_sign(builder, integers) : integers, to);
 }
 
-std::optional<Centered> centered(Value value) {
-  if (!value.type().is_tensor()) return std::nullopt;
-  if (value.dtype() == DType::F32) {
-    Value integers = converted(value, DType::F32);
-    if (!integers) return std::nullopt;
-    return integers.dtype() == DType::I32 ? centered(integers) : centered_on(integers, {});
-  }
-  if (value.dtype() != DType::I32) return std::nullopt;
-  if (auto found = centered_on(converted(value, DType::I32), {})) return found;
-  if (!value.def->is(Opcode::Subtract)) return std::nullopt;
-  Value minuend = value.def->operand(0), subtrahend = value.def->operand(1);
-  auto constant = splat_value(subtrahend);
-  if (auto found = centered_on(converted(minuend, DType::I32), subtrahend)) return found;
-  // Two subtractions are those of a shift and of a zero point, in either order.
-  auto inner = minuend.def->is(Opcode::Subtract) ? centered(minuend) : std::nullopt;
-  if (!inner || inner->shift != 0) return std::nullopt;
-  if (auto shift = splat_value(inner->zero_point))
-    return Centered{inner->integers, subtrahend, static_cast<int64_t>(*shift)};
-  if (!constant) return std::nullopt;
-  return Centered{inner->integers, inner->zero_point, static_cast<int64_t>(*constant)};
+Value unshifted(GraphBuilder& builder, Value zero_point, const Shifted& by) {
+  const DType to = by.integers.dtype();
+  const double shift = static_cast<double>(by.shift);
+  if (!zero_point) return shift == 0 ? Value{} : builder.scalar(to, shift);
+  if (auto known = zero_point.rank() == 0 ? splat_value(zero_point) : std::nullopt)
+    return builder.scalar(to, *known + shift);
+  return with_other_sign(builder, builder.convert(zero_point, to));
+}
+
+bool has_quantised_integers(Value value) {
+  return is_quantised(value.dtype()) || are_short_weights(value);
 }
 
 std::optional<Dequantized> dequantized(Value value) {
-  if (auto plain = centered(value)) return Dequantized{*plain, {}};
-  if (!value.type().is_tensor() || value.dtype() != DType::F32 || !value.def->is(Opcode::Multiply))
+  const Instruction& op = *value.def;
+  if (!op.is(Opcode::Dequantize) || value.dtype() != DType::F32 || !has_quantised_integers(op.operand(0)))
     return std::nullopt;
-  for (int i : {0, 1})
-    if (auto plain = centered(value.def->operand(i))) return Dequantized{*plain, value.def->operand(1 - i)};
-  return std::nullopt;
+  Dequantized found;
+  found.integers = op.operand(0);
+  if (!is_unit_scale(op.operand(1))) found.scale = op.operand(1);
+  if (op.num_operands() == 3) found.zero_point = op.operand(2);
+  found.axis = op.attributes().integer("axis", 0);
+  found.block = op.attributes().integer("block", 0);
+  return found;
 }
 
 Value dequantize_like(GraphBuilder& builder, Value integers, const Dequantized& like) {
-  Value value = integers;
-  if (Value zero_point = shifted_zero_point(builder, like, integers.type()))
-    value = builder.op(Opcode::Subtract, {builder.convert(value, DType::I32), zero_point});
-  value = builder.convert(value, DType::F32);
-  return like.scale ? builder.op(Opcode::Multiply, {value, respread(builder, like.scale, integers.type())})
-                    : value;
+  std::vector<Value> operands{integers, like.scale ? like.scale : builder.scalar(DType::F32, 1)};
+  if (like.zero_point) operands.push_back(like.zero_point);
+  return builder.op(Opcode::Dequantize, std::move(operands),
+                    is_per_tensor(like) ? Attributes{} : places_of(like));
 }
 
 bool is_per_tensor(const Dequantized& value) {
-  return is_spread_scalar(value.zero_point) && is_spread_scalar(value.scale);
+  return (!value.zero_point || value.zero_point.rank() == 0) && (!value.scale || value.scale.rank() == 0);
 }
 
-std::optional<Quantized> quantized_scaled(const Instruction& convert) {
-  if (!convert.is(Opcode::Convert) || !convert.operand(0).def->is(Opcode::Clamp)) return std::nullopt;
-  DType dtype = convert.type().dtype;
-  const Instruction& clamp = *convert.operand(0).def;
-  if (!is_integer(dtype) || clamp.type().dtype != DType::F32) return std::nullopt;
+std::optional<ChannelValue> channel_parameter(GraphBuilder& builder, const Centered& of, Value parameter) {
+  if (parameter.rank() == 0) return ChannelValue{parameter, -1};
+  if (parameter.def->is(Opcode::BroadcastInDim) && parameter.type().dims == of.integers.type().dims)
+    return channel_value(parameter, builder);
+  if (auto splat = splat_value(parameter)) return ChannelValue{builder.scalar(parameter.dtype(), *splat), -1};
+  if (parameter.rank() == 1 && of.block == 0) return ChannelValue{parameter, of.axis};
+  return of.block == 0 ? channel_value(parameter, builder) : std::nullopt;
+}
+
+const Instruction* bounded_quantize(const Instruction& clamp) {
+  if (!clamp.is(Opcode::Clamp) || !is_integer(clamp.type().dtype)) return nullptr;
+  const Value integers = clamp.operand(1);
   auto low = splat_value(clamp.operand(0)), high = splat_value(clamp.operand(2));
-  Value rounded = clamp.operand(1);
-  double zero_point = 0;
-  if (rounded.def->is(Opcode::Add)) {
-    auto added = splat_value(rounded.def->operand(1));
-    if (!added) return std::nullopt;
-    zero_point = *added;
-    rounded = rounded.def->operand(0);
-  }
-  if (!low || !high || !(*low <= *high) || !rounded.def->is(Opcode::RoundNearestEven)) return std::nullopt;
-  // The conversion would truncate numbers with a fraction, not round them.
-  if (!is_whole(*low) || !is_whole(*high) || !is_whole(zero_point) || std::abs(zero_point) > 65536)
-    return std::nullopt;
-  return Quantized{rounded.def->operand(0), {1, static_cast<int64_t>(zero_point)}, dtype, *low, *high};
+  const bool is_wanted =
+      integers.def->is(Opcode::Quantize) && has_one_use(integers) && low && high && *low <= *high;
+  return is_wanted ? integers.def : nullptr;
 }
 
-std::optional<Quantized> quantized(const Instruction& convert, ScaleRange scales) {
-  auto found = quantized_scaled(convert);
-  if (!found || !found->y.def->is(Opcode::Divide)) return std::nullopt;
-  const Instruction& quotient = *found->y.def;
-  auto scale = splat_value(quotient.operand(1));
-  if (!scale || !scales.has(*scale)) return std::nullopt;
-  found->y = quotient.operand(0);
-  found->by.scale = *scale;
+bool is_bounded_behind(const Instruction& quantize) {
+  return quantize.users().size() == 1 && bounded_quantize(*quantize.users().front()) == &quantize;
+}
+
+std::optional<Quantized> quantized(const Instruction& instruction, ScaleRange scales) {
+  const Instruction* clamped = bounded_quantize(instruction);
+  const Instruction& op = clamped ? *clamped : instruction;
+  if (!op.is(Opcode::Quantize) || (!clamped && is_bounded_behind(op))) return std::nullopt;
+  const DType dtype = op.type().dtype;
+  if (op.operand(0).dtype() != DType::F32 || !is_integer(dtype)) return std::nullopt;
+  auto scale = splat_value(op.operand(1)),
+       zero_point = op.num_operands() == 3 ? splat_value(op.operand(2)) : std::optional(0.0);
+  if (!scale || !scales.has(*scale) || !zero_point) return std::nullopt;
+  const NumberRange own = range_of(dtype);
+  Quantized found{op.operand(0), {*scale, static_cast<int64_t>(*zero_point)}, dtype, own.min, own.max};
+  if (!clamped) return found;
+  found.low = std::max(found.low, *splat_value(instruction.operand(0)));
+  found.high = std::min(found.high, *splat_value(instruction.operand(2)));
   return found;
 }
 
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like) {
-  Quantized scaled = like;
-  scaled.y = builder.op(Opcode::Divide, {y, builder.splat_like(y, like.by.scale)});
-  return quantize_scaled(builder, scaled);
+  std::vector<Value> operands{y, builder.scalar(DType::F32, like.by.scale)};
+  if (like.by.zero_point != 0)
+    operands.push_back(builder.scalar(like.dtype, static_cast<double>(like.by.zero_point)));
+  return bounded_integers(builder, builder.op(Opcode::Quantize, std::move(operands), {{"to", like.dtype}}),
+                          like.low, like.high);
+}
+
+Value bounded_integers(GraphBuilder& builder, Value integers, double low, double high) {
+  const NumberRange all = range_of(integers.dtype());
+  if (low <= all.min && high >= all.max) return integers;
+  return builder.op(Opcode::Clamp,
+                    {builder.splat_like(integers, low), integers, builder.splat_like(integers, high)});
 }
 
 double quantized_number(const Quantized& like, double y) {
   float quotient = static_cast<float>(y) / static_cast<float>(like.by.scale);
   float rounded = std::nearbyint(quotient) + static_cast<float>(like.by.zero_point);
   return std::clamp(static_cast<double>(rounded), like.low, like.high);
-}
-
-Value quantize_scaled(GraphBuilder& builder, const Quantized& scaled) {
-  Value rounded = builder.unary(Opcode::RoundNearestEven, scaled.y);
-  if (scaled.by.zero_point != 0)
-    rounded = builder.op(Opcode::Add,
-                         {rounded, builder.splat_like(rounded, static_cast<double>(scaled.by.zero_point))});
-  Value clamped = builder.op(Opcode::Clamp, {builder.splat_like(rounded, scaled.low), rounded,
-                                             builder.splat_like(rounded, scaled.high)});
-  return builder.convert(clamped, scaled.dtype);
 }
 
 Bounded bounded(Value value) {
@@ -305,7 +309,8 @@ bool comes_of_integers(Value value) {
   constexpr int kLongestChain = 12;
   return !walk_producers(value, [](Value part, int depth) {
     const Instruction& def = *part.def;
-    if (def.is(Opcode::Convert) && is_integer(def.operand(0).dtype())) return Walk::Stop;
+    const bool widens = def.is(Opcode::Convert) || def.is(Opcode::Dequantize);
+    if (widens && is_integer(def.operand(0).dtype())) return Walk::Stop;
     return depth < kLongestChain ? Walk::Into : Walk::Past;
   });
 }

@@ -1,7 +1,7 @@
 // recover-integer-contractions: multiplies quantised values as the integers that they are.
 //
-//   %f = multiply (convert (subtract (convert %x), %zx)), %sx      %x : u8[128,768]
-//   %g = multiply (convert %w), broadcast(%sw)                     %w : i8[768,64], constant
+//   %f = dequantize %x, %sx, %zx                                   %x : u8[128,768]
+//   %g = dequantize %w, %sw {axis = 1}                             %w : i8[768,64], constant
 //   %d = dot %f, %g : f32[128,64]
 //     ->
 //   %i = dot %x, %w {result = i32} : i32[128,64]
@@ -33,13 +33,13 @@
 //
 // With strict maths floats are multiplied as the model says: sums of f32 round.
 //
-// - Requires: constants folded, but not those that widen bytes; a target.
+// - Requires: constants folded, but not those that widen bytes; quantised values are ops; a target.
 // - Establishes: contractions of quantised values have operands of 8 bits, or one of 16, and results of i32.
 // - Breaks: nothing (fold-constants evaluates the sums of weights).
 #include "compiler/graph/derivation.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantization/inverse_scales.h"
-#include "compiler/passes/quantization/quantized_values.h"
+#include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/passes/quantization/sums_of_pairs.h"
 #include "compiler/passes/quantization/value_ranges.h"
 #include "compiler/passes/rewrite.h"
@@ -56,15 +56,6 @@ namespace firn {
 namespace {
 
 constexpr int64_t kMaxSteps = INT_MAX / (255 * 255); // i32 holds a sum of so many products of bytes
-
-// A zero point or scale: one, or one for each index of a dim of the tensor.
-std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
-  if (value.def->is(Opcode::BroadcastInDim))
-    if (auto found = channel_value(value, builder)) return found;
-  if (auto splat = splat_value(value)) return ChannelValue{builder.scalar(value.dtype(), *splat), -1};
-  if (value.rank() == 0) return ChannelValue{value, -1};
-  return channel_value(value, builder);
-}
 
 // One operand of the contraction.
 struct Side {
@@ -104,9 +95,14 @@ private:
     return contraction_.attributes().ints(operand == 0 ? lhs : rhs);
   }
 
+  // The integers of an operand: those of a dequantize, or such as are multiplied without a scale.
   std::optional<Side> read_side(Value operand) {
-    auto value = dequantized(operand);
-    if (!value || (contraction_.type().dtype == DType::I32 && value->scale)) return std::nullopt;
+    std::optional<Dequantized> value;
+    if (contraction_.type().dtype == DType::F32)
+      value = dequantized(operand);
+    else if (auto plain = centered(operand))
+      value = Dequantized{*plain, {}};
+    if (!value) return std::nullopt;
     const double max = max_centered(*value);
     GraphBuilder builder(b_);
     if (Value bytes = signed_bytes(builder, *value)) {
@@ -115,10 +111,19 @@ private:
     }
     if (!is_quantised(value->integers.dtype())) return std::nullopt;
     Side side{value->integers, {}, {}, max};
-    if (value->zero_point && !(side.zero_point = parameter_of(value->zero_point, b_))) return std::nullopt;
+    if (value->zero_point && !(side.zero_point = zero_point_of(*value))) return std::nullopt;
     if (value->shift != 0) shift_zero_point(side, static_cast<double>(value->shift));
-    if (value->scale && !(side.scale = parameter_of(value->scale, b_))) return std::nullopt;
+    if (value->scale && !(side.scale = channel_parameter(b_, *value, value->scale))) return std::nullopt;
     return side;
+  }
+
+  // In i32.
+  std::optional<ChannelValue> zero_point_of(const Centered& value) {
+    auto found = channel_parameter(b_, value, value.zero_point);
+    if (!found || found->source.dtype() == DType::I32) return found;
+    auto known = found->source.rank() == 0 ? splat_value(found->source) : std::nullopt;
+    found->source = known ? b_.scalar(DType::I32, *known) : b_.convert(found->source, DType::I32);
+    return found;
   }
 
   // Whether constant unsigned bytes become signed, because the CPU multiplies bytes of unlike signs alone.
@@ -470,8 +475,8 @@ private:
 };
 
 Value recover(Instruction& instruction, const PassOptions& options) {
-  if (instruction.is(Opcode::Convert) && !options.goals.strict_math())
-    return multiply_by_inverse(instruction);
+  const bool is_quantize = instruction.is(Opcode::Quantize) || instruction.is(Opcode::Clamp);
+  if (is_quantize && !options.goals.strict_math()) return multiply_by_inverse(instruction);
   if (!is_contraction(instruction.opcode()) || !instruction.type().is_tensor()) return {};
   DType dtype = instruction.type().dtype;
   if (dtype != DType::I32 && (dtype != DType::F32 || options.goals.strict_math())) return {};

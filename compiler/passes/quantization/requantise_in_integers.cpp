@@ -13,7 +13,7 @@
 // - Establishes: no floats between bytes and bytes, but for functions and products of two values.
 // - Breaks: nothing.
 #include "compiler/passes/passes.h"
-#include "compiler/passes/quantization/quantized_values.h"
+#include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/fixed_point.h"
@@ -100,7 +100,7 @@ public:
 
   // The bytes by integer products; no value if no sum of integers times constants is rounded.
   Value run() {
-    auto to = quantized_scaled(convert_);
+    auto to = spelled_quantized(convert_);
     if (!to || !plan::is_byte(to->dtype)) return {};
     // Numbers beyond those of bytes may be converted to any byte.
     double min = is_signed(to->dtype) ? -128 : 0;
@@ -258,7 +258,7 @@ Value sum_of_integers(Instruction& sum) {
   if ((!sum.is(Opcode::Reduce) && !sum.is(Opcode::ReduceWindow)) || sum.num_operands() != 2 ||
       sum.type().dtype != DType::F32)
     return {};
-  auto value = dequantized(sum.operand(0));
+  auto value = spelled_dequantized(sum.operand(0));
   auto by = value ? quantization_of(*value) : std::nullopt;
   if (!by) return {};
   double max =

@@ -24,6 +24,14 @@ std::optional<ValueRanges> value_ranges(Value value) {
     if (!lhs || !rhs) return std::nullopt;
     return def.is(Opcode::Multiply) ? *lhs * *rhs : *lhs + *rhs;
   }
+  if (def.is(Opcode::Dequantize)) {
+    auto numbers = value_ranges(def.operand(0)), scales = value_ranges(def.operand(1));
+    if (numbers && def.num_operands() == 3) {
+      auto zeros = value_ranges(def.operand(2));
+      numbers = zeros ? std::optional(*numbers + *zeros) : std::nullopt;
+    }
+    return numbers && scales ? std::optional(*numbers * *scales) : std::nullopt;
+  }
   bool keeps = def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape) || def.is(Opcode::Convert) ||
                def.is(Opcode::Negate);
   return keeps ? value_ranges(def.operand(0)) : std::nullopt;

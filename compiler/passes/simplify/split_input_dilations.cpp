@@ -283,7 +283,7 @@ bool is_profitable_in_integer_phases(const Instruction& convolution, const Convo
   for (const PhaseDim& dim : phases.dims) products *= dim.taps;
   bool is_wide = bit_width(input->integers.dtype()) == 16;
   return plan::outlasts_interleaving(products) &&
-         (input->zero_point || input->shift != 0 || is_wide || !are_signed_bytes(*filters));
+         (input->zero_point || is_wide || !are_signed_bytes(*filters));
 }
 
 using Wanted = std::function<bool(const Instruction& convolution, const ConvolutionPhases& phases)>;
