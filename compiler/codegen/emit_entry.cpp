@@ -102,7 +102,8 @@ private:
     auto* data = llvm::ConstantDataArray::get(context_.context, llvm::ArrayRef<uint8_t>(bytes));
     auto* weights = new llvm::GlobalVariable(context_.module, data->getType(), /*isConstant=*/true,
                                              llvm::GlobalValue::InternalLinkage, data, "firn.weights");
-    weights->setAlignment(llvm::Align(static_cast<uint64_t>(kernel::buffer_alignment(program_))));
+    // FIRN_WEIGHT_ALIGNMENT of include/firn/abi.h: programs check it of all weights, embedded ones too.
+    weights->setAlignment(llvm::Align(64));
     weights->setDSOLocal(true);
     if (!embed) weights->setSection(weights_section(options_));
     return weights;
