@@ -132,6 +132,39 @@ TEST_CASE("trees follow plans written by hand", "[lower][plan]") {
     expect_trees({.trees = 7, .results = 19, .rows_of_values = true, .plan = plan});
 }
 
+TEST_CASE("packed trees on machines without caches", "[lower]") {
+  LoweredOptions options{.tolerance = 0, .cpus = {"cortex-m4", "cortex-m3", "native"}};
+  auto expect_packed = [&](Case c) {
+    c.plan = "trees tile 1x1 block 2 packed";
+    expect_trees(c, options);
+  };
+  for (int64_t rows : {1, 5})
+    for (int64_t trees : {1, 3, 17}) expect_packed({.rows = Dim(rows), .trees = trees});
+  for (Opcode reducer : {Opcode::Add, Opcode::Minimum, Opcode::Maximum})
+    for (int64_t results : {1, 3, 19})
+      for (bool rows_of_values : {false, true})
+        expect_packed({.trees = 6, .results = results, .reducer = reducer, .rows_of_values = rows_of_values});
+  for (int64_t depth : {1, 13, 60}) expect_packed({.trees = 3, .depth = depth, .features = 7});
+  expect_packed({.features = 1, .links = DType::I64});
+  options.cpus = {"cortex-m4", "native"};
+  expect_packed({.results = 2, .dtype = DType::F64, .rows_of_values = true});
+}
+
+TEST_CASE("microcontrollers have packed trees, and others do not", "[lower][plan]") {
+  auto bytes = [](const char* cpu) {
+    Module module("test");
+    make_module({.trees = 8, .depth = 40, .results = 3, .rows_of_values = true}, module);
+    int64_t sum = 0;
+    kernel::Program program = lower_program(module, cpu);
+    for (const kernel::Constant& constant : program.constants)
+      sum += constant.packing.packed_elements * constant.packing.element_bytes;
+    return sum;
+  };
+  // An entry of eight bytes for each of 320 comparisons, and at most the rows of 328 leaves.
+  CHECK(bytes("cortex-m4") < 8 * 320 + 12 * 328 + 64);
+  CHECK(bytes("x86-64") > 2 * bytes("cortex-m4"));
+}
+
 TEST_CASE("tables that lead out of bounds have no kernel", "[lower]") {
   Case c{.trees = 1, .depth = 1};
   TreeEnsemble trees = make_trees(c);

@@ -78,6 +78,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "trees tile 4x2 block 64",
         "trees tile 4x2 block 64 unchecked_steps 0 steps_per_check 2",
         "trees tile 4x2 block 64 lanes 8",
+        "trees tile 1x1 block 1 packed",
         "fused_spatial_sum",
         "fused_spatial_sum accumulators 2",
         "inline",

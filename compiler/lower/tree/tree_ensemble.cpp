@@ -5,6 +5,8 @@
 
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
+#include "compiler/lower/tree/leaf_reduction.h"
+#include "compiler/lower/tree/packed_trees.h"
 #include "compiler/plan/trees/plan.h"
 
 #include <algorithm>
@@ -146,12 +148,7 @@ private:
     return b_->constant({number_, lanes}, reducer_identity(trees_.reducer, x_type_.dtype)->get_double(0));
   }
 
-  Register combine(Register sum, Register value) {
-    OpKind kind = trees_.reducer == Opcode::Add       ? OpKind::FAdd
-                  : trees_.reducer == Opcode::Minimum ? OpKind::FMinimum
-                                                      : OpKind::FMaximum;
-    return b_->binary(kind, sum, value);
-  }
+  Register combine(Register sum, Register value) { return combine_leaves(*b_, trees_.reducer, sum, value); }
 
   // Adds what the leaves of some trees hold to the results at `to`.
   void add_leaves(const IntExpr& to, const IntExpr& tree, const std::vector<IntExpr>& leaves) {
@@ -198,6 +195,7 @@ private:
 } // namespace
 
 void emit_trees(LoweringContext& context, const Instruction& composite, const plan::TreesPlan& plan) {
+  if (plan.packed) return emit_packed_trees(context, composite, plan);
   TreeKernel(context, composite, plan).emit();
 }
 

@@ -12,7 +12,8 @@ Fields TreesPlan::fields() {
           number("unchecked_steps", unchecked_steps, at_least(0),
                  "the depth of trees up to which nobody looks whether a walk still moves"),
           number("steps_per_check", steps_per_check, between(1, kMaxTile), "steps between two such looks"),
-          lanes_field(lanes)};
+          lanes_field(lanes),
+          flag("packed", packed, "entries that only compare, in few bytes; walks one by one")};
 }
 
 } // namespace firn::plan

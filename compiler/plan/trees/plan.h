@@ -14,6 +14,8 @@ struct TreesPlan {
   int64_t unchecked_steps = 8, steps_per_check = 4;
   // Results that a leaf adds to at a time, where leaves have rows of values; 0: the cost model chooses.
   int64_t lanes = 0;
+  // Entries without leaves (packed_trees.h), and one walk after the other.
+  bool packed = false;
   Fields fields();
 };
 

@@ -19,6 +19,7 @@ protected:
   std::vector<TreesPlan> others(const TreesPlan& preferred, const Instruction&, const PlanningContext&,
                                 size_t) const override {
     std::vector<TreesPlan> all;
+    if (preferred.packed) return all;
     for (int64_t rows : {int64_t{1}, int64_t{2}, preferred.rows})
       for (int64_t trees : {int64_t{1}, int64_t{2}, int64_t{4}, preferred.trees})
         all.push_back({rows, trees, preferred.block});

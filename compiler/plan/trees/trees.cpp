@@ -3,6 +3,7 @@
 
 #include "compiler/graph/tree_ensemble.h"
 #include "compiler/plan/elements/element_code.h"
+#include "compiler/plan/trees/packed_trees.h"
 
 #include <algorithm>
 
@@ -17,10 +18,13 @@ constexpr int64_t kMaxWalks = 64;
 // than lie near too.
 constexpr int64_t kMaxBlock = 256;
 
-TreesPlan choose(const Instruction& composite, const PlanOptions& options) {
+TreesPlan choose(const Instruction& composite, const TreeEnsemble& trees, const PlanOptions& options) {
   TreesPlan plan;
+  // Without caches nothing waits for memory, and flash holds little.
+  plan.packed = !options.target.has_caches() && pack_trees(trees);
   const Type& x = composite.operand(0).type();
-  int64_t walks = options.goals.optimize_size() ? 1 : kWalks, max = x.at_bound().dims[0].value();
+  int64_t walks = plan.packed || options.goals.optimize_size() ? 1 : kWalks,
+          max = x.at_bound().dims[0].value();
   plan.rows = 1;
   while (plan.rows * 2 <= std::min(walks, max)) plan.rows *= 2;
   plan.trees = walks / plan.rows;
@@ -38,13 +42,15 @@ std::string complete(TreesPlan& plan, const Instruction& composite, const PlanOp
   if (!trees) return "these are no trees with tables";
   if (plan.rows == 0) {
     const int64_t lanes = plan.lanes;
-    plan = choose(composite, options);
+    plan = choose(composite, *trees, options);
     plan.lanes = lanes;
   }
   const bool has_rows = !trees->targets;
   if (plan.lanes > 0 && !has_rows) return "a leaf adds to one result";
   if (plan.lanes == 0 && has_rows)
     plan.lanes = options.target.register_lanes(bit_width(composite.operand(0).dtype()));
+  if (plan.packed && plan.rows * plan.trees != 1) return "packed trees are walked one by one";
+  if (plan.packed && !pack_trees(*trees)) return "these trees do not fit in packed entries";
   if (plan.rows * plan.trees > kMaxWalks)
     return "there are at most " + std::to_string(kMaxWalks) + " walks side by side";
   if (plan.block % plan.rows != 0) return "blocks hold whole tiles of rows";
