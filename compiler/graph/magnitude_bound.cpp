@@ -10,7 +10,7 @@ namespace firn {
 namespace {
 
 constexpr double kUnknown = HUGE_VAL;
-constexpr int kMaxDepth = 24;             // expressions are short where their bound matters
+constexpr int kMaxVisits = 64;            // expressions are short where their bound matters
 constexpr int64_t kMaxElements = 1 << 16; // elements of a constant, at most
 // Computed floats may be larger than their bound by rounding, and lose it where they overflow.
 constexpr double kMaxFinite = 1e37;
@@ -26,12 +26,15 @@ double constant_bound(const Literal& literal) {
   return bound;
 }
 
-double bound_of(Value value, int depth) {
-  if (depth == kMaxDepth) return kUnknown;
+// `visits`: the values that may yet be looked at, which bounds the time that shared operands take.
+double bound_of(Value value, int& visits) {
+  if (--visits < 0) return kUnknown;
   const Instruction& def = *value.def;
+  // Conversions to narrower floats overflow.
+  if (is_float(value.dtype()) && bit_width(value.dtype()) < 32) return kUnknown;
   if (is_integer(value.dtype()) && !def.is(Opcode::Constant))
     return std::ldexp(1, bit_width(value.dtype()) - is_signed(value.dtype()));
-  auto operand = [&](int i) { return bound_of(def.operand(i), depth + 1); };
+  auto operand = [&](int i) { return bound_of(def.operand(i), visits); };
   auto either = [&](double a, double b) {
     return a < kMaxFinite && b < kMaxFinite ? std::max(a, b) : kUnknown;
   };
@@ -40,7 +43,7 @@ double bound_of(Value value, int depth) {
   case Opcode::Parameter: {
     const Instruction* owner = def.parent() ? def.parent()->owner() : nullptr;
     Value outside = owner && owner->is(Opcode::Fusion) ? outside_of(*owner, value) : Value{};
-    return outside ? bound_of(outside, depth + 1) : kUnknown;
+    return outside ? bound_of(outside, visits) : kUnknown;
   }
   case Opcode::Multiply: return operand(0) * operand(1);
   case Opcode::Add:
@@ -65,7 +68,8 @@ double bound_of(Value value, int depth) {
 } // namespace
 
 double magnitude_bound(Value value) {
-  double bound = bound_of(value, 0);
+  int visits = kMaxVisits;
+  double bound = bound_of(value, visits);
   return bound < kMaxFinite ? bound : kUnknown;
 }
 

@@ -179,7 +179,8 @@ bool spills_last_level(const Type& map, const TargetInfo& target) {
 }
 
 std::optional<size_t> dim_to_unfold(const Instruction& convolution, const TargetInfo& target, bool strict) {
-  constexpr int64_t kMinGain = 2; // times fewer products: fewer do not pay for the copies
+  constexpr int64_t kMinGain = 2;      // times fewer products: fewer do not pay for the copies
+  constexpr int64_t kMaxUnfolded = 16; // positions, each of which is a kernel that copies
   const Type &input = convolution.operand(0).type(), &filters = convolution.operand(1).type();
   if (target.vector_bits != 0 || !input.is_static() || !filters.is_static() ||
       convolution.type().num_elements() == 0 || convolution.attributes().integer("groups", 1) != 1)
@@ -192,7 +193,9 @@ std::optional<size_t> dim_to_unfold(const Instruction& convolution, const Target
   int64_t max_gain = 0;
   for (size_t i = window.size(); i-- > 0;) {
     const WindowDim& dim = window[i];
-    if (dim.size < 2 || dim.input_dilation != 1 || dim.pad_low < 0 || dim.pad_high < 0) continue;
+    if (dim.size < 2 || dim.size > kMaxUnfolded || dim.input_dilation != 1 || dim.pad_low < 0 ||
+        dim.pad_high < 0)
+      continue;
     // Groups of steps that a line of the window takes for one of its positions in the other dims.
     const int64_t groups = (channels * dim.size + group - 1) / group, gain = dim.size / groups;
     if (gain < kMinGain || gain <= max_gain) continue;

@@ -18,8 +18,8 @@ bool fuses_multiply_adds(const TargetInfo& target);
 // Whether one instruction multiplies unsigned bytes by signed ones, and none unsigned bytes by each other:
 // weights beside unsigned activations are to be signed.
 bool needs_signed_weights(const TargetInfo& target);
-// Likewise if none multiplies signed bytes by each other: activations beside signed weights are to be
-// unsigned.
+// Whether one instruction multiplies unsigned bytes by signed ones, and none signed bytes by each other:
+// activations beside signed weights are to be unsigned.
 bool needs_unsigned_activations(const TargetInfo& target);
 // Channels per block of the layouts that convolutions read and write.
 int channel_block(const TargetInfo& target);

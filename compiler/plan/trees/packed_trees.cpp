@@ -116,7 +116,8 @@ private:
 } // namespace
 
 std::optional<PackedTrees> pack_trees(const TreeEnsemble& trees) {
-  if (!trees.values->values_may_be_used() || trees.trees() == 0 || trees.values->num_elements() > kMaxValues)
+  if (!trees.values->values_may_be_used() || trees.trees() == 0 || trees.results == 0 ||
+      trees.values->num_elements() > kMaxValues)
     return std::nullopt;
   return TreePacker(trees).run();
 }
