@@ -99,7 +99,7 @@ bool has(const std::string& text, const std::string& part) {
 
 } // namespace
 
-TEST_CASE("requests at random are read back as the plans that they became", "[lower][plan]") {
+TEST_CASE("requests at random are read back as the plans that they became", "[plan]") {
   int completed = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::string request = RandomRequest(seed).text();
@@ -117,7 +117,7 @@ TEST_CASE("requests at random are read back as the plans that they became", "[lo
   CHECK(completed > 200);
 }
 
-TEST_CASE("fields that follow from a tile are obeyed where they are given", "[lower][plan]") {
+TEST_CASE("fields that follow from a tile are obeyed where they are given", "[plan]") {
   CHECK(plan_of(dot_text("direct tile 4x2")) == "direct tile 4x2 columns outermost lanes 8");
   CHECK(plan_of(dot_text("direct tile 4x2 unroll 3")) ==
         "direct tile 4x2 columns outermost lanes 8 unroll 3");
@@ -133,7 +133,7 @@ TEST_CASE("fields that follow from a tile are obeyed where they are given", "[lo
   CHECK(has(plan_of(dot_text("direct tile 4x2 rest_rows 8")), "leave fewer rows"));
 }
 
-TEST_CASE("every field that follows from a tile has code", "[lower][plan]") {
+TEST_CASE("every field that follows from a tile has code", "[plan]") {
   for (const std::string& plan : std::vector<std::string>{
            "direct tile 4x2 unroll 3 prefetch_vectors", "direct tile 5x1 rows outermost unroll 8 rolled_k",
            "direct tile 4x1 columns outermost lanes 8",

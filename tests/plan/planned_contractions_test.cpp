@@ -105,7 +105,7 @@ std::string error_of(const std::string& text) {
 
 } // namespace
 
-TEST_CASE("dots follow plans written by hand", "[lower][plan]") {
+TEST_CASE("dots follow plans written by hand", "[plan]") {
   for (bool constant : {true, false})
     expect_followed(
         {"direct", "direct tile 1x1", "direct tile 4x2 columns outermost", "direct tile 5x3 rows outermost",
@@ -125,7 +125,7 @@ TEST_CASE("dots follow plans written by hand", "[lower][plan]") {
                   [&](const std::string& plan, const char*) { return batched_text(plan); });
 }
 
-TEST_CASE("columns come in as many streams as plans say", "[lower][plan]") {
+TEST_CASE("columns come in as many streams as plans say", "[plan]") {
   for (const char* dtype : {"f32", "bf16"}) {
     std::string product = dtype == std::string("f32") ? "" : " mac fma f32 bf16 f32";
     for (int rows : {1, 3})
@@ -139,7 +139,7 @@ TEST_CASE("columns come in as many streams as plans say", "[lower][plan]") {
                   [&](const std::string& plan, const char*) { return byte_text(plan); });
 }
 
-TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
+TEST_CASE("convolutions follow plans written by hand", "[plan]") {
   expect_followed({"direct",
                    "direct tile 1x1 columns outermost",
                    "direct tile 5x2 rows outermost",
@@ -172,20 +172,20 @@ TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
   }
 }
 
-TEST_CASE("convolutions to few channels follow plans written by hand", "[lower][plan]") {
+TEST_CASE("convolutions to few channels follow plans written by hand", "[plan]") {
   expect_followed({"planar", "planar tile 3x1", "planar tile 2x2 columns outermost", "planar tile 1x3",
                    "direct", "direct tile 4x1 columns outermost", "elements"},
                   [](const std::string& plan, const char*) { return planar_text(plan); });
 }
 
-TEST_CASE("transposed convolutions follow plans written by hand", "[lower][plan]") {
+TEST_CASE("transposed convolutions follow plans written by hand", "[plan]") {
   expect_followed({"polyphase", "polyphase tile 1x1", "polyphase tile 3x2 columns outermost",
                    "polyphase tile 4x1 rows outermost", "polyphase tile 2x2 splits 2 columns outermost",
                    "elements"},
                   transposed_text);
 }
 
-TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") {
+TEST_CASE("contraction plans that cannot be followed say why", "[plan]") {
   auto dot = [](const std::string& plan) { return error_of(dot_text(plan, true)); };
   auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   CHECK(has(dot("polyphase"), "this is a dot"));

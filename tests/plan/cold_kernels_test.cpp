@@ -59,7 +59,7 @@ const std::vector<std::string> kCpus = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
 } // namespace
 
-TEST_CASE("what takes little time has the code of the least able CPU alone", "[lower][plan]") {
+TEST_CASE("what takes little time has the code of the least able CPU alone", "[plan]") {
   Programs programs = lower_for(network(512, "negate %y"), kCpus);
   REQUIRE(programs.cold.size() == 3);
   CHECK(programs.kernels == 2);
@@ -69,14 +69,14 @@ TEST_CASE("what takes little time has the code of the least able CPU alone", "[l
   CHECK(programs.cold[0] == programs.cold[2]);
 }
 
-TEST_CASE("what takes a part of the time that counts has code for each CPU", "[lower][plan]") {
+TEST_CASE("what takes a part of the time that counts has code for each CPU", "[plan]") {
   CHECK(lower_for(network(1, "negate %y"), kCpus).cold[0].empty());
   // A tanh counts as sixteen cheap operations.
   CHECK_FALSE(lower_for(network(8, "negate %y"), kCpus).cold[0].empty());
   CHECK(lower_for(network(8, "tanh %y"), kCpus).cold[0].empty());
 }
 
-TEST_CASE("what sums over a dim that varies takes the time of its bound", "[lower][plan]") {
+TEST_CASE("what sums over a dim that varies takes the time of its bound", "[plan]") {
   std::string vary =
       "module @m {\n  symbol n in [1, 512]\n  func @main(%x: f32[64,n], %w: f32[n,64]) -> (f32[64,64]) "
       "{\n    %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = "
@@ -84,7 +84,7 @@ TEST_CASE("what sums over a dim that varies takes the time of its bound", "[lowe
   CHECK(lower_for(vary, kCpus).cold[0].empty());
 }
 
-TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[lower]") {
+TEST_CASE("a loop that takes next to nothing of the time repeats no code", "[plan]") {
   auto unroll = [](int64_t inner, const std::string& schedule) -> int64_t {
     auto module = parse_module("test", network(inner, "add %y, %y"));
     REQUIRE(module);

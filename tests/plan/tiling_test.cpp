@@ -26,19 +26,34 @@ bool columns_outermost(const plan::ContractionShape& shape) {
   return plan::choose_tiling(shape, *target).columns_outermost;
 }
 
+// Rows of 384 elements by 384 columns.
+plan::Tiling tiling_of(const char* cpu, int64_t rows, bool vary) {
+  auto target = find_target("x86_64-linux-gnu", cpu, "");
+  REQUIRE(target);
+  plan::ContractionShape shape;
+  shape.m = rows;
+  shape.m_varies = vary;
+  shape.n = 384;
+  shape.k = {{plan::ReductionLoop::Kind::Rolled, 384}};
+  shape.scalar_bytes = rows * 384 * 4;
+  shape.vector_bytes = 384 * 384 * 4;
+  shape.set_mac({});
+  return plan::choose_tiling(shape, *target);
+}
+
 } // namespace
 
-TEST_CASE("weights from beyond the second cache level pass once, asked for ahead", "[lower][tiling]") {
+TEST_CASE("weights from beyond the second cache level pass once, asked for ahead", "[plan][tiling]") {
   CHECK(columns_outermost(product(196, 1024, 256, 100 << 20)));
   CHECK(columns_outermost(product(784, 64, 512, 100 << 20)));
 }
 
-TEST_CASE("near columns pass once per row of tiles where rows are more", "[lower][tiling]") {
+TEST_CASE("near columns pass once per row of tiles where rows are more", "[plan][tiling]") {
   CHECK_FALSE(columns_outermost(product(196, 1024, 256, 0)));
   CHECK_FALSE(columns_outermost(product(3136, 256, 64, 64 << 10)));
 }
 
-TEST_CASE("few rows do not stream wide panels", "[lower][tiling]") {
+TEST_CASE("few rows do not stream wide panels", "[plan][tiling]") {
   auto target = find_target("", "x86-64-v3", "");
   REQUIRE(target);
   // 512 x 5 vectors fill more than the first cache level; two rows of them would wait for the second.
@@ -47,7 +62,7 @@ TEST_CASE("few rows do not stream wide panels", "[lower][tiling]") {
   CHECK(tile.rows * tile.vectors >= 8);
 }
 
-TEST_CASE("depth pays where the last vector is half empty and the reduction long", "[lower][tiling]") {
+TEST_CASE("depth pays where the last vector is half empty and the reduction long", "[plan][tiling]") {
   auto target = find_target("", "sapphirerapids", "");
   REQUIRE(target);
   auto depth = [&](int64_t inner, int64_t columns, int max) {
@@ -69,7 +84,7 @@ TEST_CASE("depth pays where the last vector is half empty and the reduction long
   CHECK(plan::choose_tiling(shape, *target).tile.k_interleave == 1);
 }
 
-TEST_CASE("weights of few rows come in streams where they are far", "[lower][tiling]") {
+TEST_CASE("weights of few rows come in streams where they are far", "[plan][tiling]") {
   auto streams = [](const char* cpu, int64_t rows, int64_t weight_bytes) {
     plan::ContractionShape shape = product(rows, 768, 3072, 0);
     shape.weight_bytes = weight_bytes;
@@ -90,7 +105,7 @@ TEST_CASE("weights of few rows come in streams where they are far", "[lower][til
   CHECK(find_target("", "neoverse-n1", "")->memory_streams == 0);
 }
 
-TEST_CASE("the last column group takes the registers that its columns fill", "[lower][tiling]") {
+TEST_CASE("the last column group takes the registers that its columns fill", "[plan][tiling]") {
   plan::ColumnGroups groups = plan::column_groups(72, {9, 3, 16, 1, 2});
   CHECK(groups.count() == 2);
   CHECK(groups.registers(0, 3) == 3);
@@ -103,7 +118,7 @@ TEST_CASE("the last column group takes the registers that its columns fill", "[l
   CHECK(plan::column_groups(116, {14, 2, 16, 1, 4}).registers(6, 2) == 5);
 }
 
-TEST_CASE("rows left by tiles over given panels have sums that hide the latency", "[lower][tiling]") {
+TEST_CASE("rows left by tiles over given panels have sums that hide the latency", "[plan][tiling]") {
   auto wide = find_target("", "x86-64-v4", ""), narrow = find_target("", "x86-64-v3", "");
   REQUIRE((wide && narrow));
   TargetInfo target = with_vectors_of(*narrow, *wide);
@@ -116,4 +131,26 @@ TEST_CASE("rows left by tiles over given panels have sums that hide the latency"
   CHECK(tiling.rest_splits[static_cast<size_t>(rest)] > tiling.tile.accumulator_splits);
   shape.m = 5 * tiling.tile.rows;
   CHECK(plan::choose_tiling(shape, target).rest_splits.empty());
+}
+
+TEST_CASE("tiles of rows that vary leave little of numbers that people have", "[plan]") {
+  CHECK(tiling_of("x86-64-v3", 12, false).tile.rows == 6);
+  for (const char* cpu : {"x86-64-v3", "haswell", "znver3", "x86-64-v4", "sapphirerapids"}) {
+    INFO(cpu);
+    plan::Tiling tiling = tiling_of(cpu, 4096, true);
+    CHECK(16 % tiling.tile.rows == 0);
+    CHECK(tiling.tile.rows * tiling.tile.vectors >= 12);
+    CHECK(2 * tiling.rest_rows >= tiling.tile.rows / 2);
+    CHECK(tiling.rest_splits.size() == static_cast<size_t>(tiling.tile.rows));
+  }
+}
+
+TEST_CASE("few rows that vary have tiles that they fill", "[plan]") {
+  for (int64_t max : {1, 2, 3, 5, 7}) {
+    plan::Tiling tiling = tiling_of("x86-64-v3", max, true);
+    INFO(max);
+    CHECK(tiling.tile.rows >= 1);
+    CHECK(tiling.tile.rows <= max);
+    CHECK(tiling.rest_rows <= tiling.tile.rows);
+  }
 }

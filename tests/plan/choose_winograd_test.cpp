@@ -97,7 +97,7 @@ int64_t added_bytes(const std::vector<Explanation>& explanations) {
 
 } // namespace
 
-TEST_CASE("filters for Winograd's algorithm at most double the weights", "[lower][winograd]") {
+TEST_CASE("filters for Winograd's algorithm at most double the weights", "[plan][winograd]") {
   Network network{{{32, 28}, {64, 14}, {48, 20}}};
   std::vector<Explanation> all = explain(network, Winograd::All), chosen = explain(network);
   CHECK(added_bytes(all) > 2 * network.weight_bytes());
@@ -109,7 +109,7 @@ TEST_CASE("filters for Winograd's algorithm at most double the weights", "[lower
     CHECK((!is_winograd(explanation) && !explanation.left_out));
 }
 
-TEST_CASE("the most time per byte comes first", "[lower][winograd]") {
+TEST_CASE("the most time per byte comes first", "[plan][winograd]") {
   // Large images of few channels before small images of many.
   std::vector<Explanation> chosen = explain({{{64, 8}, {16, 64}, {16, 56}}});
   CHECK(outputs_high(chosen[1]) == 4);
@@ -117,7 +117,7 @@ TEST_CASE("the most time per byte comes first", "[lower][winograd]") {
   CHECK(outputs_high(chosen[0]) < 4);
 }
 
-TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[lower][winograd]") {
+TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[plan][winograd]") {
   Network alone{{{32, 16}}}, beside{{{32, 16}}, 1024};
   CHECK(is_winograd(explain(alone)[0]));
   Explanation left_out = explain(beside)[0];
@@ -135,7 +135,7 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
   CHECK(asked.overruled);
 }
 
-TEST_CASE("where extents vary, images as small as they get count too", "[lower][winograd]") {
+TEST_CASE("where extents vary, images as small as they get count too", "[plan][winograd]") {
   // The algorithm of the only convolution of images of `least` to `most` lines and columns.
   auto algorithm = [](const std::string& min, const std::string& max) {
     std::string plain = "f32[1,64,s,s]", blocked = plain + "{0,1,2,3:1x16}";
@@ -155,7 +155,7 @@ TEST_CASE("where extents vary, images as small as they get count too", "[lower][
 }
 
 TEST_CASE("convolutions that lie in a concatenation use Winograd's algorithm like others",
-          "[lower][winograd]") {
+          "[plan][winograd]") {
   const std::string image = "f32[1,32,16,16]{0,1,2,3:1x8}", both = "f32[1,64,16,16]{0,1,2,3:1x8}";
   auto convolution = [&](const std::string& name, unsigned seed) {
     return " %w" + name + " = " + test::random_constant(32 * 32 * 9, seed) + " : f32[32,32,3,3] %" + name +

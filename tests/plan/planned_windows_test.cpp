@@ -34,7 +34,7 @@ std::string pooling_text(const std::string& plan, const std::string& cpu) {
 
 } // namespace
 
-TEST_CASE("depthwise convolutions follow plans written by hand", "[lower][plan]") {
+TEST_CASE("depthwise convolutions follow plans written by hand", "[plan]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* plan :
          {"depthwise tile 1 along 1", "depthwise tile 4 along 1", "depthwise tile 11 along 1 unrolled",
@@ -47,7 +47,7 @@ TEST_CASE("depthwise convolutions follow plans written by hand", "[lower][plan]"
     }
 }
 
-TEST_CASE("pooling follows plans written by hand", "[lower][plan]") {
+TEST_CASE("pooling follows plans written by hand", "[plan]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* plan :
          {"pooling tile 1 along 1", "pooling tile 3 along 1 unrolled", "pooling tile 10 along 1",
@@ -77,7 +77,7 @@ std::string row_pooling_text(const std::string& reducer, const std::string& in, 
 
 } // namespace
 
-TEST_CASE("pooling of lines follows plans written by hand", "[lower][plan]") {
+TEST_CASE("pooling of lines follows plans written by hand", "[plan]") {
   struct Case {
     std::string reducer, in, window, out;
   };
@@ -118,7 +118,7 @@ TEST_CASE("pooling of lines follows plans written by hand", "[lower][plan]") {
   CHECK(error("3x3", "7,35", "row_pooling lanes 3").find("a power of two") != std::string::npos);
 }
 
-TEST_CASE("the plan says how many pixels a tile has", "[lower][plan]") {
+TEST_CASE("the plan says how many pixels a tile has", "[plan]") {
   auto algorithm = [](const std::string& plan) {
     for (const auto& kernel : lower_text(depthwise_text(plan, "x86-64-v3"), "x86-64-v3").kernels)
       if (kernel->algorithm.find("depthwise") != std::string::npos) return kernel->algorithm;
@@ -129,7 +129,7 @@ TEST_CASE("the plan says how many pixels a tile has", "[lower][plan]") {
   CHECK(algorithm("") == "3x3 depthwise 6"); // the cost model's
 }
 
-TEST_CASE("a plan that cannot be followed says why", "[lower][plan]") {
+TEST_CASE("a plan that cannot be followed says why", "[plan]") {
   auto error = [](const std::string& plan) { return lowering_error(depthwise_text(plan, "x86-64-v3")); };
   CHECK(error("depthwise tile 12 along 1").find("a tile has 1 to 11 pixels of its line") !=
         std::string::npos);

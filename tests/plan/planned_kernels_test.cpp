@@ -60,7 +60,7 @@ std::string copy_text(const std::string& plan, const std::string&) {
 
 } // namespace
 
-TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
+TEST_CASE("attention follows plans written by hand", "[plan]") {
   auto block = [](const std::string& cpu, int vectors, int blocks) {
     return std::to_string(target_of("", cpu).lanes(32) * vectors * blocks);
   };
@@ -95,7 +95,7 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
   CHECK(error("relayout").find("no copy, transpose or broadcast") != std::string::npos);
 }
 
-TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {
+TEST_CASE("exponents are fused on CPUs that fuse operations", "[plan]") {
   auto module = firn::parse_module(
       "m.hlo", attention_text("attention tile 4x1 unroll 1 block 4 packs_keys fused_exponents", ""));
   REQUIRE(module);
@@ -106,7 +106,7 @@ TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {
   CHECK(program.error().message.find("no fused multiply-adds") != std::string::npos);
 }
 
-TEST_CASE("copies follow plans written by hand", "[lower][plan]") {
+TEST_CASE("copies follow plans written by hand", "[plan]") {
   expect_followed({"relayout", "relayout squares 2", "relayout squares 4", "elements"}, copy_text);
   for (const char* plan : {"relayout squares 3", "relayout squares 1", "relayout squares 128"})
     CHECK(lowering_error(copy_text(plan, "")).find("a power of two from 2 to") != std::string::npos);
@@ -173,7 +173,7 @@ void expect_replaced(const std::string& text, const std::string& cpu, const std:
 
 } // namespace
 
-TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower][plan]") {
+TEST_CASE("chains and fused spatial sums follow plans written by hand", "[plan]") {
   for (const char* cpu : kCpus) {
     expect_replaced(chain_text(cpu), cpu, "depthwise_chain",
                     {"depthwise_chain rows 1", "depthwise_chain rows 4", "depthwise_chain rows 9", "inline"});

@@ -298,7 +298,7 @@ std::vector<Family> families() {
 
 } // namespace
 
-TEST_CASE("explanations of all families read back as databases", "[lower][plan]") {
+TEST_CASE("explanations of all families read back as databases", "[plan]") {
   for (const Family& family : families()) {
     INFO(family.plan);
     auto module = make_module(family);
@@ -314,7 +314,7 @@ TEST_CASE("explanations of all families read back as databases", "[lower][plan]"
   }
 }
 
-TEST_CASE("databases overrule plans of all families", "[lower][plan]") {
+TEST_CASE("databases overrule plans of all families", "[plan]") {
   for (const Family& family : families()) {
     INFO(family.plan << ": " << family.other);
     auto module = make_module(family);
@@ -329,7 +329,7 @@ TEST_CASE("databases overrule plans of all families", "[lower][plan]") {
   }
 }
 
-TEST_CASE("a database's plan is left aside where a like instruction cannot follow it", "[lower][plan]") {
+TEST_CASE("a database's plan is left aside where a like instruction cannot follow it", "[plan]") {
   // Two norms of one signature, of which one stands behind a dot in blocks of rows.
   auto module = std::make_unique<Module>("test");
   Region& body = module->add_function("main").body();
@@ -371,7 +371,7 @@ TEST_CASE("a database's plan is left aside where a like instruction cannot follo
   expect_lowered_module(*module, {.tolerance = 4e-6, .cpus = {"x86-64"}});
 }
 
-TEST_CASE("a chain that does not say its lines is computed member by member", "[lower][plan]") {
+TEST_CASE("a chain that does not say its lines is computed member by member", "[plan]") {
   std::string text = chain_text(), attribute = ", rows = 4";
   text.erase(text.find(attribute), attribute.size());
   CHECK(lower_text(text, kCpu).kernels.size() > 1);

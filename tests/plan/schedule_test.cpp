@@ -57,7 +57,7 @@ Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winog
 
 } // namespace
 
-TEST_CASE("a schedule overrules the cost model", "[lower]") {
+TEST_CASE("a schedule overrules the cost model", "[plan]") {
   Explanation own = explain(nullptr);
   CHECK(own.chosen.is<WinogradPlan>());
   CHECK_FALSE(own.overruled);
@@ -75,7 +75,7 @@ TEST_CASE("a schedule overrules the cost model", "[lower]") {
   CHECK(explain(nullptr, Winograd::Off).chosen.is<ContractionPlan>());
 }
 
-TEST_CASE("a schedule overrules plans of dims that vary", "[lower]") {
+TEST_CASE("a schedule overrules plans of dims that vary", "[plan]") {
   auto explain = [](const ScheduleDatabase* schedules) {
     auto module = parse_module("test.hlo", "module @m {\n symbol n in [1, 40]\n"
                                            " func @main(%x: f32[n,48], %w: f32[48,64]) -> (f32[n,64]) {\n"
@@ -106,7 +106,7 @@ TEST_CASE("a schedule overrules plans of dims that vary", "[lower]") {
   CHECK(to_string(left.chosen) == to_string(own.chosen));
 }
 
-TEST_CASE("a schedule that cannot be followed is left aside", "[lower]") {
+TEST_CASE("a schedule that cannot be followed is left aside", "[plan]") {
   Explanation own = explain(nullptr);
   for (const char* text :
        {"direct tile 4x2 columns outermost split_k 2", "direct tile 4x2 columns outermost unpacked",
@@ -124,7 +124,7 @@ TEST_CASE("a schedule that cannot be followed is left aside", "[lower]") {
   }
 }
 
-TEST_CASE("a schedule may name the algorithm alone", "[lower]") {
+TEST_CASE("a schedule may name the algorithm alone", "[plan]") {
   Explanation own = explain(nullptr), direct = explain(nullptr, Winograd::Off);
   auto force = [&](const std::string& text) {
     auto database = parse(own.signature + " => " + text + "\n");
@@ -136,7 +136,7 @@ TEST_CASE("a schedule may name the algorithm alone", "[lower]") {
   CHECK(force("elements") == "elements lanes 8");
 }
 
-TEST_CASE("an explanation reads back as a database", "[lower]") {
+TEST_CASE("an explanation reads back as a database", "[plan]") {
   Explanation own = explain(nullptr);
   CHECK(own.candidates.size() == 5); // direct, and two sizes per dim
   auto database = ScheduleDatabase::parse("db", explanation_text({own}));
@@ -145,7 +145,7 @@ TEST_CASE("an explanation reads back as a database", "[lower]") {
   CHECK(to_string(explain(&*database).chosen) == to_string(own.chosen));
 }
 
-TEST_CASE("lines of a schedule database without effect are known", "[lower]") {
+TEST_CASE("lines of a schedule database without effect are known", "[plan]") {
   Explanation own = explain(nullptr);
   auto database = parse("znver4 dot() -> f32[1] => direct\n# comment\n" + own.signature +
                         " => direct tile 4x2\n\n" + own.signature + " => direct tile 2x2\n");
@@ -157,7 +157,7 @@ TEST_CASE("lines of a schedule database without effect are known", "[lower]") {
   CHECK(lines[1] == "db:2: the model has no kernel znver4 dot() -> f32[1]");
 }
 
-TEST_CASE("broken schedule databases name the line", "[lower]") {
+TEST_CASE("broken schedule databases name the line", "[plan]") {
   CHECK(error_of("a => direct\n") == "");
   CHECK(error_of("a => direct\nnonsense\n").find("db:3: wanted 'CPU SIGNATURE => PLAN'") == 0);
   CHECK(error_of("a => fast\n").find("db:2") == 0);
@@ -173,7 +173,7 @@ TEST_CASE("broken schedule databases name the line", "[lower]") {
   CHECK(error_of("a => elements lanes 4 copies 2\n") == "db:2:1:18: 'copies' is called 'unroll'");
 }
 
-TEST_CASE("a schedule database begins with its version", "[lower]") {
+TEST_CASE("a schedule database begins with its version", "[plan]") {
   CHECK(header_error("# comment\n\n firn-schedules 1\na => direct\n") == "");
   CHECK(header_error("# comment\na => direct\n") ==
         "db:2: a schedule database starts with the line 'firn-schedules 1', found 'a => direct'");

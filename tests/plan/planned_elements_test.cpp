@@ -106,7 +106,7 @@ Kernel arg_max(int dim) {
 
 } // namespace
 
-TEST_CASE("element loops follow plans written by hand", "[lower][plan]") {
+TEST_CASE("element loops follow plans written by hand", "[plan]") {
   expect_followed(kAdd, {"elements", "elements lanes 1 unroll 1", "elements lanes 2 unroll 3",
                          "elements lanes 4 unroll 8", "elements lanes 16 unroll 2"});
   expect_followed(kPad, {"elements lanes 4 partitions 1", "elements lanes 4 partitions 2",
@@ -120,7 +120,7 @@ TEST_CASE("element loops follow plans written by hand", "[lower][plan]") {
   CHECK(fails(softmax(1), "elements", "no code per element"));
 }
 
-TEST_CASE("reductions within elements follow plans written by hand", "[lower][plan]") {
+TEST_CASE("reductions within elements follow plans written by hand", "[plan]") {
   const std::vector<std::string> plans = {
       "elements lanes 1 accumulators 1", "elements lanes 4 accumulators 1", "elements lanes 4 accumulators 3",
       "elements lanes 2 accumulators 8", "elements lanes 8 accumulators 2", "elements lanes 4 strided"};
@@ -134,7 +134,7 @@ TEST_CASE("reductions within elements follow plans written by hand", "[lower][pl
     }
 }
 
-TEST_CASE("the plan says how many accumulators a reduction has", "[lower][plan]") {
+TEST_CASE("the plan says how many accumulators a reduction has", "[plan]") {
   auto additions = [](const std::string& plan) {
     auto program = lower_text(module_text(kReduce, plan), "x86-64-v3");
     return count_ops(program.kernels[0]->body, firn::kernel::OpKind::FAdd);
@@ -144,7 +144,7 @@ TEST_CASE("the plan says how many accumulators a reduction has", "[lower][plan]"
   CHECK(additions("elements") == additions("elements lanes 8 accumulators 4"));
 }
 
-TEST_CASE("rows follow plans written by hand", "[lower][plan]") {
+TEST_CASE("rows follow plans written by hand", "[plan]") {
   for (int dim : {0, 1})
     expect_followed(softmax(dim),
                     {"rows", "rows lanes 1", "rows lanes 4 unroll 1 accumulators 1 stores_exponentials",
@@ -160,7 +160,7 @@ TEST_CASE("rows follow plans written by hand", "[lower][plan]") {
   CHECK(fails(kNorm, "rows in_producer", "no dot makes blocks of its rows"));
 }
 
-TEST_CASE("scans follow plans written by hand", "[lower][plan]") {
+TEST_CASE("scans follow plans written by hand", "[plan]") {
   for (int dim : {0, 1}) {
     expect_followed(scan(dim), {"scan", "scan lanes 1", "scan lanes 2", "scan lanes 16"});
     expect_followed(arg_max(dim), {"arg_reduce", "arg_reduce lanes 1", "arg_reduce lanes 4"});
@@ -173,7 +173,7 @@ TEST_CASE("scans follow plans written by hand", "[lower][plan]") {
   CHECK(fails(scan(0), "elements", "no code per element"));
 }
 
-TEST_CASE("sorts follow plans written by hand", "[lower][plan]") {
+TEST_CASE("sorts follow plans written by hand", "[plan]") {
   const Kernel sort = {
       "%x: i32[7,9]",
       "%r = sort %x {dim = 0, stable = true, PLAN} region (%a: i32[], %b: i32[]) { %q = compare "

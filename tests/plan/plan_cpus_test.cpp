@@ -70,7 +70,7 @@ bool has(const std::string& text, const std::string& part) {
 
 } // namespace
 
-TEST_CASE("each CPU follows the plan that the text has for it", "[lower][plan]") {
+TEST_CASE("each CPU follows the plan that the text has for it", "[plan]") {
   Planned all = plan(network("direct tile 5x2 columns outermost; x86-64-v3: direct tile 3x1; "
                              "x86-64-v2: direct tile 2x2; sapphirerapids: no plan at all"));
   CHECK(all.error.empty());
@@ -86,7 +86,7 @@ TEST_CASE("each CPU follows the plan that the text has for it", "[lower][plan]")
   CHECK_FALSE(has(second.of(Opcode::Dot, 1), "direct tile 3x1 "));
 }
 
-TEST_CASE("the kernels of a CPU are those of its plan", "[lower][plan]") {
+TEST_CASE("the kernels of a CPU are those of its plan", "[plan]") {
   Planned all = plan(network("; x86-64-v3: direct tile 3x1"));
   CHECK(has(all.error, "names no algorithm"));
   all = plan(network("x86-64-v3: direct tile 3x1"));
@@ -98,7 +98,7 @@ TEST_CASE("the kernels of a CPU are those of its plan", "[lower][plan]") {
   CHECK(has(algorithms, "dot 3x1\n"));
 }
 
-TEST_CASE("a plan that a CPU cannot follow is refused by its name", "[lower][plan]") {
+TEST_CASE("a plan that a CPU cannot follow is refused by its name", "[plan]") {
   CHECK(has(error_of("x86-64-v3: planar"), "the plan of %y for x86-64-v3, 'planar', cannot"));
   CHECK(has(error_of("direct tile 4x1; direct tile 4x1"), "'plan' has two plans for the first CPU"));
   CHECK(has(error_of("x86-64-v3: direct; x86-64-v3: direct"), "two plans for 'x86-64-v3'"));
@@ -107,7 +107,7 @@ TEST_CASE("a plan that a CPU cannot follow is refused by its name", "[lower][pla
   CHECK(has(error_of("x86-64-v2: blocked"), "'blocked' names no algorithm"));
 }
 
-TEST_CASE("one code for all CPUs is what the text asks for", "[lower][plan]") {
+TEST_CASE("one code for all CPUs is what the text asks for", "[plan]") {
   Planned all = plan(network("", "all: elements lanes 4 unroll 2"));
   CHECK(all.error.empty());
   for (size_t cpu = 0; cpu < kCpus.size(); ++cpu) {
@@ -120,7 +120,7 @@ TEST_CASE("one code for all CPUs is what the text asks for", "[lower][plan]") {
   CHECK_FALSE(has(all.of(Opcode::Fusion, 2), "all:"));
 }
 
-TEST_CASE("plans of all CPUs are read back from the text", "[lower][plan]") {
+TEST_CASE("plans of all CPUs are read back from the text", "[plan]") {
   Planned chosen = plan(network(""));
   CHECK(has(chosen.of(Opcode::Fusion, 1), "all: ")); // it takes next to no time
   PassOptions options(kDefaultGoals, &chosen.cpus[0].target);

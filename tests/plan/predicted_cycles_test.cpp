@@ -42,7 +42,7 @@ double counted_cycles(const kernel::Program& program, const TargetInfo& target) 
 
 } // namespace
 
-TEST_CASE("code of contractions counts as cycles near those that plan predicts", "[lower][plan]") {
+TEST_CASE("code of contractions counts as cycles near those that plan predicts", "[plan]") {
   for (const char* cpu : {"x86-64-v3", "x86-64-v4", "skylake", "znver4"})
     for (const std::string& text : {dot_text("64", "256", "96"), dot_text("200", "64", "64"),
                                     dot_text("37", "300", "130"), std::string(kConvolution)}) {
