@@ -7,7 +7,8 @@
 // cost model fills for the instruction at hand. It is obeyed, or it is an error where the kernels of its
 // algorithm cannot compute it. The struct of each algorithm's decisions lies in the algorithm's folder
 // (FOLDER/plan.h) and lists its fields once, fields(): plans print, are read and are compared by these lists,
-// and `firn help plans` shows them.
+// and `firn help plans` shows them. A completed plan also carries what was derived of its instruction on the
+// way, such as a convolution's geometry, so that lowering finds it there: members that are no fields.
 #pragma once
 
 #include "compiler/graph/module.h"

@@ -4,7 +4,7 @@
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/composites.h"
-#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/contraction/contraction_plan.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/fixed/plan.h"
 #include "compiler/plan/fused_spatial_sum/fused_spatial_sum.h"
@@ -17,6 +17,7 @@
 #include "compiler/plan/written_plan.h"
 
 #include <cmath>
+#include <memory>
 #include <set>
 
 namespace firn::plan {
@@ -184,7 +185,9 @@ private:
     if (!root->op->is(Opcode::Convolution)) return false;
     if (options_.goals.strict_math() && accumulates_in_f32(root->op->type().dtype)) return false;
     const TargetInfo& target = options_.target;
-    auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
+    auto shared = std::make_shared<ComputedConvolution>(
+        ComputedConvolution::of(*root, instruction.type(), target.lanes(32)));
+    const ComputedConvolution& computed = *shared;
     if (!is_packable_constant(computed.filter)) return false;
     WinogradCandidate candidate;
     candidate.plans = plan_winograd({*computed.convolution, computed.result, target,
@@ -201,6 +204,7 @@ private:
     if (given) candidate.direct_cycles = INFINITY;
     candidates_.push_back(std::move(candidate));
     candidate_instructions_.push_back(&instruction);
+    candidate_convolutions_.push_back(std::move(shared));
     return true;
   }
 
@@ -221,6 +225,7 @@ private:
       if (choices[i].plan) {
         WinogradPlan plan = choices[i].plan->plan();
         plan.rolled_epilogue = has_long_epilogue(instruction);
+        plan.computed = candidate_convolutions_[i];
         // The guard on accuracy has looked at these filters alone.
         if (!choices[i].plan->is_integer()) choices[i].filter->fix_values();
         plans_.set(instruction, plan);
@@ -258,8 +263,7 @@ private:
     if (!plan || plan->tiling.row_block == 0 || plan->swap_operands ||
         producer.parent() != composite.parent() || composite.type() != producer.type())
       return false;
-    auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false, plan->mac);
-    bool fits = producer.type().dims.back() == Dim(dot->shape.n);
+    bool fits = producer.type().dims.back() == Dim(plan->dot->shape.n);
     for (int i = 1; i < composite.num_operands(); ++i)
       fits = fits && composite.operand(i).def->is(Opcode::Constant);
     return fits;
@@ -355,6 +359,7 @@ private:
   std::set<const Instruction*> taken_;                   // dots whose rows a norm takes
   std::vector<WinogradCandidate> candidates_;            // in the order of the program
   std::vector<const Instruction*> candidate_instructions_;
+  std::vector<std::shared_ptr<const ComputedConvolution>> candidate_convolutions_;
   double network_cycles_ = 0; // cycles of one run if all convolutions are direct
   std::map<const Instruction*, Explanation> explanations_;
   std::vector<const Instruction*> explained_; // in the order of the program

@@ -3,7 +3,7 @@
 #include "compiler/lower/contraction/widen_columns.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/contraction/contraction_plan.h"
 #include "compiler/plan/rows/plan.h"
 
 namespace firn::lower {
@@ -128,7 +128,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
 
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan) {
-  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.swap_operands, plan.mac);
+  const plan::DotGeometry& g = *plan.dot;
   int count = plan.tiling.split_k;
   PartialSums accumulators;
   if (count > 1) {

@@ -5,8 +5,8 @@
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
-#include "compiler/plan/contraction/plan.h"
-#include "compiler/plan/winograd/plan.h"
+#include "compiler/plan/contraction/computed_convolution.h"
+#include "compiler/plan/winograd/winograd.h"
 
 namespace firn::lower {
 
@@ -46,8 +46,8 @@ BufferSlice copy_feature_map(LoweringContext& context, const Instruction& instru
 void emit_convolution(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
                       const plan::ContractionPlan& plan) {
   const plan::TileShape& tile = plan.tiling.tile;
-  auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
-  plan::ConvolutionGeometry g = *computed.geometry(plan.mac, /*by_rows=*/false);
+  const plan::ComputedConvolution& computed = plan.convolution->computed;
+  plan::ConvolutionGeometry g = plan.convolution->geometry;
   std::string name = direct_name(g, plan) + (plan.widened ? " widened" : "");
   PackedOperand packed = packed_filters(g, tile);
   packed.in_four_bits = plan.four_bits;
@@ -130,9 +130,8 @@ static int bind_filters(KernelMaker& maker, LoweringContext& context, const Inst
 
 void emit_winograd(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
   plan::KernelRoot root = *plan::find_contraction(instruction);
-  const TargetInfo& target = context.target();
-  auto computed = plan::ComputedConvolution::of(root, instruction.type(), target.lanes(32));
-  plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
+  const plan::WinogradGeometry& g = *plan.geometry;
+  const plan::ComputedConvolution& computed = *plan.computed;
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;
   std::optional<BufferSlice> transformed;

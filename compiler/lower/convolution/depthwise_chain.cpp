@@ -74,12 +74,11 @@ private:
   RowConvolution make_lines(const Instruction& member) const {
     plan::KernelRoot root = *plan::find_contraction(member);
     plan::ContractionPlan plan = *context_.plans().find<plan::ContractionPlan>(member);
-    auto geometry = plan::ComputedConvolution{nullptr, root.op, root.operands[1], member.type()}.geometry(
-        plan.mac, /*by_rows=*/true);
-    PackedOperand packed = packed_filters(*geometry, plan.tiling.tile);
+    const plan::ConvolutionGeometry& geometry = plan.convolution->geometry;
+    PackedOperand packed = packed_filters(geometry, plan.tiling.tile);
     ContractionBinding binding = make_binding(member, root);
-    binding.shares_vectors = geometry->shares_vectors(plan.tiling.tile.lanes);
-    return {member, root, plan, std::move(*geometry), std::move(packed), std::move(binding), {}};
+    binding.shares_vectors = geometry.shares_vectors(plan.tiling.tile.lanes);
+    return {member, root, plan, geometry, std::move(packed), std::move(binding), {}};
   }
 
   DepthwiseMember make_depthwise(const Instruction& member) const {

@@ -4,7 +4,7 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
 #include "compiler/lower/movement/relayout.h"
-#include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/contraction/contraction_plan.h"
 
 namespace firn::lower {
 namespace {
@@ -118,7 +118,7 @@ private:
 void emit_planar(LoweringContext& context, const Instruction& instruction,
                  const plan::ContractionPlan& plan) {
   plan::KernelRoot root = *plan::find_contraction(instruction);
-  plan::PlanarGeometry g = *plan::PlanarGeometry::of(*root.op, instruction.type(), context.target());
+  const plan::PlanarGeometry& g = *plan.planes;
   PlanarCode code(g);
   BufferSlice planes{context.add_scratch_buffer(g.elements * 4, "planes"), 0};
   code.emit_padding(context, instruction, planes);

@@ -21,10 +21,10 @@ constexpr int64_t kMaxAccumulators = 8;
 class PackedTreeKernel {
 public:
   PackedTreeKernel(LoweringContext& context, const Instruction& composite, const plan::TreesPlan& plan)
-      : composite_(composite), plan_(plan), trees_(*read_tree_ensemble(composite)),
-        tables_(*plan::pack_trees(trees_)), x_type_(composite.operand(0).type()),
-        features_(x_type_.dims[1].value()), number_(memory_scalar(x_type_.dtype)),
-        maker_(context, composite, "tree_ensemble"), b_(maker_.builder()) {}
+      : composite_(composite), plan_(plan), trees_(*read_tree_ensemble(composite)), tables_(*plan.entries),
+        x_type_(composite.operand(0).type()), features_(x_type_.dims[1].value()),
+        number_(memory_scalar(x_type_.dtype)), maker_(context, composite, "tree_ensemble"),
+        b_(maker_.builder()) {}
 
   void emit() {
     x_ = maker_.read(composite_.operand(0));
@@ -122,7 +122,7 @@ private:
   const Instruction& composite_;
   const plan::TreesPlan& plan_;
   TreeEnsemble trees_;
-  plan::PackedTrees tables_;
+  const plan::PackedTrees& tables_;
   const Type& x_type_;
   int64_t features_;
   Scalar number_;

@@ -19,4 +19,10 @@ struct ComputedConvolution {
   std::optional<ConvolutionGeometry> geometry(const MacInstruction& mac, bool by_rows) const;
 };
 
+// The convolution of a plan and its geometry, that over the input itself if the plan makes a copy.
+struct PlannedConvolution {
+  ComputedConvolution computed;
+  ConvolutionGeometry geometry;
+};
+
 } // namespace firn::plan

@@ -207,6 +207,8 @@ private:
   std::string complete_dot(ContractionPlan& plan, bool chooses) {
     std::optional<DotGeometry> g;
     if (std::string wrong = choose_columns(plan, chooses, g); !wrong.empty()) return wrong;
+    const MacInstruction first_mac = plan.mac;
+    auto geometry = std::make_shared<DotGeometry>(*g);
     bool in_blocks = root_.op->is(Opcode::Composite),
          vector_constant = is_packable_constant(root_.operands[plan.swap_operands ? 0 : 1]);
     g->shape.optimize_size = context_.options.goals.optimize_size();
@@ -218,6 +220,8 @@ private:
     if (chooses && vector_constant) take_form(g->shape);
     if (chooses) take_panels(*g);
     prefer_matrices(plan, *g);
+    if (plan.mac != first_mac) *geometry = *dot_geometry(plan);
+    plan.dot = std::move(geometry);
     shape_ = g->shape;
     set_tiling(plan, shape_, context_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
@@ -249,6 +253,10 @@ private:
     return check_blocks(plan.tiling, *g);
   }
 
+  std::optional<DotGeometry> dot_geometry(const ContractionPlan& plan) const {
+    return DotGeometry::of(*root_.op, instruction_.type(), plan.swap_operands, plan.mac);
+  }
+
   // Chooses the operand that has the columns, and whether they are read where they lie.
   std::string choose_columns(ContractionPlan& plan, bool chooses, std::optional<DotGeometry>& g) const {
     bool lhs_constant = is_packable_constant(root_.operands[0]),
@@ -256,17 +264,14 @@ private:
     bool in_blocks = root_.op->is(Opcode::Composite);
     if (in_blocks && plan.swap_operands) return "the integers in blocks are the columns";
     if (chooses) plan.swap_operands = !in_blocks && prefers_swapped_operands(lhs_constant, rhs_constant);
-    auto geometry = [&] {
-      return DotGeometry::of(*root_.op, instruction_.type(), plan.swap_operands, plan.mac);
-    };
-    g = geometry();
+    g = dot_geometry(plan);
     auto is_reachable = [&] { return g && (can_stay(*g, target_) || g->has_static_columns()); };
     bool columns_vary = g && !g->column.extent.is_constant(); // the other operand's columns may not vary
     if (chooses && !in_blocks && (!is_reachable() || columns_vary)) {
       auto first = g;
       bool was_reachable = is_reachable();
       plan.swap_operands = !plan.swap_operands;
-      g = geometry();
+      g = dot_geometry(plan);
       bool is_better = is_reachable() && (!was_reachable || g->column.extent.is_constant());
       if (!is_better) plan.swap_operands = !plan.swap_operands, g = first;
     }
@@ -395,6 +400,8 @@ private:
       return polyphase ? "it is no transposed convolution whose phases fill vectors" : "it has phases";
     auto g = computed.geometry(plan.mac, context_.by_rows);
     if (!g) return "register tiles do not cover it";
+    const MacInstruction first_mac = plan.mac;
+    auto planned = std::make_shared<PlannedConvolution>(PlannedConvolution{computed, *g});
     g->shape.optimize_size = context_.options.goals.optimize_size();
     if (!context_.by_rows && is_packable_constant(computed.filter))
       g->shape.weight_bytes = context_.model_weight_bytes;
@@ -411,6 +418,8 @@ private:
       take_chain_tile(plan, *g);
     else
       prefer_matrices(plan, *g);
+    if (plan.mac != first_mac) planned->geometry = *computed.geometry(plan.mac, context_.by_rows);
+    plan.convolution = std::move(planned);
     bool is_matrix = plan.mac.kind == MacKind::TileMatrix;
     if (is_matrix && context_.by_rows && !is_chain_tile(plan.tiling.tile))
       return "tile matrices of a chain have one shape, or there are none";
@@ -455,6 +464,7 @@ private:
     if (!g || context_.by_rows)
       return "planes want a convolution of f32 over plain rows without stride, groups and dilated inputs";
     shape_ = g->shape;
+    plan.planes = std::make_shared<PlanarGeometry>(*g);
     set_tiling(plan, shape_, context_, chooses);
     const Tiling& tiling = plan.tiling;
     if (tiling.streams_vectors || tiling.streams_scalars || tiling.looks_up_words)

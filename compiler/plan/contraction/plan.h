@@ -5,7 +5,13 @@
 #include "compiler/plan/contraction/tiling.h"
 #include "compiler/plan/kernel_plan.h"
 
+#include <memory>
+
 namespace firn::plan {
+
+struct DotGeometry;
+struct PlanarGeometry;
+struct PlannedConvolution;
 
 // The memory that accumulators live in while a reduction runs.
 enum class AccumulatorSpace : uint8_t {
@@ -34,6 +40,11 @@ struct ContractionPlan {
   FeatureMapCopy feature_map_copy = FeatureMapCopy::None; // the copy that a convolution makes of its input
   bool rolled_epilogue = false;      // a copy of the epilogue per accumulator would be too much code
   bool bias_in_accumulators = false; // sums start from a bias per channel
+  // The geometry of the instruction, from which its kernel is emitted: derived data, set by complete(), one
+  // of them.
+  std::shared_ptr<const DotGeometry> dot = nullptr;
+  std::shared_ptr<const PlannedConvolution> convolution = nullptr;
+  std::shared_ptr<const PlanarGeometry> planes = nullptr;
   Fields fields();
 };
 

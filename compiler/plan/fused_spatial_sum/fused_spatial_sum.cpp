@@ -17,13 +17,12 @@ int64_t tiles_of(const Type& result, int64_t high, int64_t wide) {
   return result.rank() == 4 ? count(result.dim(2), high) * width : width;
 }
 
-int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool by_rows) {
-  std::optional<KernelRoot> root = find_contraction(producer);
-  if (plan.algorithm != Algorithm::Direct || !root || root->op->is(Opcode::Dot)) return 0;
+int64_t tiles_of(const ContractionPlan& plan) {
+  if (plan.algorithm != Algorithm::Direct || !plan.convolution) return 0;
   const TileShape& tile = plan.tiling.tile;
-  auto g = ConvolutionGeometry::of(*root->op, producer.type(), plan.mac, by_rows, /*whole_rows=*/false);
-  if (g && plan.feature_map_copy == FeatureMapCopy::PaddedRows) g = g->over(plan.feature_map_copy);
-  return g ? g->tiles(tile.rows, tile.lanes) : 0;
+  const ConvolutionGeometry& g = plan.convolution->geometry;
+  bool is_padded = plan.feature_map_copy == FeatureMapCopy::PaddedRows;
+  return (is_padded ? g.over(plan.feature_map_copy) : g).tiles(tile.rows, tile.lanes);
 }
 
 int64_t tiles_of(const Type& result, const WindowTiling& tiling) {
@@ -33,8 +32,8 @@ int64_t tiles_of(const Type& result, const WindowTiling& tiling) {
   return count;
 }
 
-int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, bool by_rows) {
-  if (const auto* plan = plans.find<ContractionPlan>(producer)) return tiles_of(producer, *plan, by_rows);
+int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans) {
+  if (const auto* plan = plans.find<ContractionPlan>(producer)) return tiles_of(*plan);
   if (const auto* plan = plans.find<DepthwisePlan>(producer)) return tiles_of(producer.type(), plan->tiling);
   const auto* winograd = plans.find<WinogradPlan>(producer);
   std::optional<KernelRoot> root = winograd ? find_contraction(producer) : std::nullopt;
@@ -61,8 +60,7 @@ const Instruction& summed_member(const Instruction& producer, const KernelPlans&
 }
 
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans) {
-  const Instruction& summed = summed_member(producer, plans);
-  return tiles_of_planned(summed, plans, /*by_rows=*/&summed != &producer);
+  return tiles_of_planned(summed_member(producer, plans), plans);
 }
 
 bool is_fused_sum_profitable(const Type& map, int64_t tiles) {

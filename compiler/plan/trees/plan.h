@@ -3,7 +3,11 @@
 
 #include "compiler/plan/kernel_plan.h"
 
+#include <memory>
+
 namespace firn::plan {
+
+struct PackedTrees;
 
 // Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared
 // among threads. Rows that are left have as many trees side by side as a tile has walks.
@@ -16,6 +20,7 @@ struct TreesPlan {
   int64_t lanes = 0;
   // Entries without leaves (packed_trees.h), and one walk after the other.
   bool packed = false;
+  std::shared_ptr<const PackedTrees> entries = nullptr; // derived data, set by complete() if they are packed
   Fields fields();
 };
 

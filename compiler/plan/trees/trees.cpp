@@ -18,10 +18,16 @@ constexpr int64_t kMaxWalks = 64;
 // than lie near too.
 constexpr int64_t kMaxBlock = 256;
 
+// Packs the trees into the plan; false if they do not fit in packed entries.
+bool pack(TreesPlan& plan, const TreeEnsemble& trees) {
+  if (auto entries = pack_trees(trees)) plan.entries = std::make_shared<PackedTrees>(std::move(*entries));
+  return plan.entries != nullptr;
+}
+
 TreesPlan choose(const Instruction& composite, const TreeEnsemble& trees, const PlanOptions& options) {
   TreesPlan plan;
   // Without caches nothing waits for memory, and flash holds little.
-  plan.packed = !options.target.has_caches() && pack_trees(trees);
+  plan.packed = !options.target.has_caches() && pack(plan, trees);
   const Type& x = composite.operand(0).type();
   int64_t walks = plan.packed || options.goals.optimize_size() ? 1 : kWalks,
           max = x.at_bound().dims[0].value();
@@ -50,7 +56,7 @@ std::string complete(TreesPlan& plan, const Instruction& composite, const PlanOp
   if (plan.lanes == 0 && has_rows)
     plan.lanes = options.target.register_lanes(bit_width(composite.operand(0).dtype()));
   if (plan.packed && plan.rows * plan.trees != 1) return "packed trees are walked one by one";
-  if (plan.packed && !pack_trees(*trees)) return "these trees do not fit in packed entries";
+  if (plan.packed && !plan.entries && !pack(plan, *trees)) return "these trees do not fit in packed entries";
   if (plan.rows * plan.trees > kMaxWalks)
     return "there are at most " + std::to_string(kMaxWalks) + " walks side by side";
   if (plan.block % plan.rows != 0) return "blocks hold whole tiles of rows";

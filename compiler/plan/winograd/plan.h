@@ -4,7 +4,12 @@
 #include "compiler/plan/contraction/plan.h"
 #include "compiler/plan/kernel_plan.h"
 
+#include <memory>
+
 namespace firn::plan {
+
+struct ComputedConvolution;
+struct WinogradGeometry;
 
 constexpr int kLiveVectors = 20; // vectors of 32 registers, beside those of the transform itself
 
@@ -19,6 +24,9 @@ struct WinogradPlan {
   // Vectors of the points of a tile that the transform of inputs has in registers at a time, if whole tiles
   // fit the registers.
   int live_vectors = kLiveVectors;
+  // Derived data, set by complete(): the convolution that is computed, and how.
+  std::shared_ptr<const ComputedConvolution> computed = nullptr;
+  std::shared_ptr<const WinogradGeometry> geometry = nullptr;
   Fields fields();
 };
 

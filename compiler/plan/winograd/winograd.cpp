@@ -349,7 +349,8 @@ WinogradPlan WinogradGeometry::plan() const {
           .tile = tiling.tile,
           .batch = batch,
           .separate_transform = separate_transform,
-          .live_vectors = live_vectors};
+          .live_vectors = live_vectors,
+          .geometry = std::make_shared<WinogradGeometry>(*this)};
 }
 
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
@@ -456,6 +457,7 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const P
        looped = chooses ? has_long_epilogue(instruction) : plan.rolled_epilogue;
   plan = geometry->plan();
   plan.rolled_epilogue = looped;
+  plan.computed = std::make_shared<ComputedConvolution>(std::move(computed));
   return "";
 }
 

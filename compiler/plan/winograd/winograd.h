@@ -85,8 +85,8 @@ struct WinogradGeometry {
   int64_t filter_stride() const;     // vectors of U likewise, for integers
   int64_t filter_scratch() const;    // elements of U
   ContractionShape products() const; // shape of the products per point
-  WinogradPlan plan() const;
-  std::string name() const; // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
+  WinogradPlan plan() const;         // without the convolution that is computed
+  std::string name() const;          // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
 };
 
 // The input of planning.
