@@ -4,8 +4,6 @@
 namespace firn::plan {
 namespace {
 
-// Window positions from which on the copy of the input pays.
-constexpr int64_t kMinWindow = 4;
 constexpr int64_t kLineElements = 16; // floats of 64 bytes
 // With fewer channels, the window is the inner part of the reduction.
 constexpr int64_t kFewChannels = 8;
@@ -76,10 +74,6 @@ std::optional<PlanarGeometry> PlanarGeometry::of(const Instruction& convolution,
   g.copy_lanes = relayout_lanes(target);
   set_shape(g);
   return g;
-}
-
-bool PlanarGeometry::is_profitable() const {
-  return shape.n >= lanes && 2 * filter.dim(0) <= lanes && window_size() >= kMinWindow;
 }
 
 int64_t PlanarGeometry::window_size() const {

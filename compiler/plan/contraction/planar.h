@@ -32,9 +32,6 @@ struct PlanarGeometry {
   // negative padding, results that are not plain, lines with a stride. `stored`: the result as laid out.
   static std::optional<PlanarGeometry> of(const Instruction& convolution, const Type& stored,
                                           const TargetInfo& target);
-  // Whether it is faster than vectors of channels: few filters, long lines, and a window that is worth the
-  // copy.
-  bool is_profitable() const;
 
   int64_t channels() const { return input.dim(1); }
   int64_t window_size() const;

@@ -1,5 +1,6 @@
 // The rules of register tiles: direct ones, those of all phases of a transposed convolution, and planes.
 #include "compiler/plan/algorithm_rules.h"
+#include "compiler/plan/contraction/contraction_plan.h"
 #include "compiler/plan/contraction/ranked_tiles.h"
 #include "compiler/plan/varying_dims.h"
 
@@ -48,6 +49,8 @@ private:
   Algorithm algorithm_;
 };
 
+constexpr double kLineCycles = 8; // of the loop around the copy of a line
+
 class PlanarRules final : public ContractionRules {
 public:
   PlanarRules() : ContractionRules(Algorithm::Planar) {}
@@ -56,10 +59,19 @@ public:
     std::optional<KernelRoot> root = find_contraction(instruction);
     bool may_be = root && root->op->is(Opcode::Convolution) && !context.by_rows;
     if (!may_be || context.options.goals.optimize_size()) return "its code is for speed";
-    auto planes = PlanarGeometry::of(*root->op, instruction.type(), context.options.target);
-    return planes && planes->is_profitable() ? "" : "channels are many enough to fill vectors";
+    return "";
   }
   std::string check_varying(const Instruction&) const override { return "planes do not vary"; }
+
+protected:
+  // The input is copied first, and lies in memory twice.
+  double cycles(const ContractionPlan& plan, const ContractionPlan& preferred, const Instruction& instruction,
+                const PlanningContext& context) const override {
+    const PlanarGeometry& g = *plan.planes;
+    double copied = static_cast<double>(g.input.num_elements()) / static_cast<double>(g.copy_lanes),
+           lines = static_cast<double>(g.input.num_elements() / g.input.dims.back().value());
+    return ContractionRules::cycles(plan, preferred, instruction, context) + 2 * copied + kLineCycles * lines;
+  }
 };
 
 } // namespace
