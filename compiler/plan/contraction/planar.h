@@ -31,7 +31,7 @@ struct PlanarGeometry {
   // Nothing if the convolution cannot be computed in planes: dtypes other than f32, groups, dilated inputs,
   // negative padding, results that are not plain, lines with a stride. `stored`: the result as laid out.
   static std::optional<PlanarGeometry> of(const Instruction& convolution, const Type& stored,
-                                          const TargetInfo& target);
+                                          const Machine& target);
   // Whether it is faster than vectors of channels: few filters, long lines, and a window that is worth the
   // copy.
   bool is_profitable() const;
