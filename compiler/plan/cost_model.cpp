@@ -87,12 +87,15 @@ double products_of_step(const Instruction& contraction, const Machine& target) {
   return std::min(in_vectors, tile_matrix_cycles(contraction, *matrices, target) * fmas_per_cycle);
 }
 
+// Limits and their constants, a rounding, a conversion and a truncation.
+constexpr double kNarrowOperations = 6;
+
 // Counts multiply-adds, or other operations, of which a machine does equally many.
 double operations(const Instruction& instruction, const Machine& target) {
   double count = 0;
   if (instruction.num_results() == 1 && !instruction.is(Opcode::Constant) &&
       !instruction.is(Opcode::Parameter))
-    count = elements(instruction.type());
+    count = elements(instruction.type()) * (instruction.is(Opcode::Narrow) ? kNarrowOperations : 1);
   if (instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution))
     return count * products(instruction) * products_of_step(instruction, target);
   double inner_count = 0;

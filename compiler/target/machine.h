@@ -23,7 +23,7 @@ inline constexpr double kSharedCallCycles = 6000;
 // Cycles of a barrier between running threads: about a microsecond, most of it for the slowest.
 inline constexpr double kBarrierCycles = 3000;
 
-// What the kernels of a CPU are shaped by: its registers and instructions, and how near memory is.
+// A CPU as its kernels see it: registers, instructions, and how near memory is.
 struct CpuFacts {
   int vector_bits = 256; // bits of a vector in kernels: the widest profitable register; 0: scalar code only
   // Registers that make a vector of vector_bits: several if an object holds code for several CPUs, which

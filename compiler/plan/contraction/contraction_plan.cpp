@@ -23,7 +23,8 @@ bool starts_from_bias(const Instruction& instruction) {
   for (const auto& inner : instruction.region().instructions()) {
     bool computes = !inner->is(Opcode::Parameter) && !inner->is(Opcode::Constant) &&
                     !inner->is(Opcode::BroadcastInDim) && !inner->is(Opcode::Convolution);
-    operations += computes + inner->is(Opcode::Clamp); // two instructions
+    // A clamp takes two instructions, and a narrow four.
+    operations += computes + inner->is(Opcode::Clamp) + 3 * inner->is(Opcode::Narrow);
   }
   return operations > kFreeOperations;
 }

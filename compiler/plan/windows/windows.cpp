@@ -101,6 +101,7 @@ int64_t epilogue_constants(const Instruction& instruction) {
     case Opcode::Minimum: count += 1; break;
     case Opcode::Clamp:
     case Opcode::MultiplyAdd: count += 2; break;
+    case Opcode::Narrow: count += inner->attributes().integer("zero", 0) == 0 ? 2 : 3; break;
     default: break;
     }
   }
