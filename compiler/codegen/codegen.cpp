@@ -19,11 +19,11 @@ namespace firn::codegen {
 namespace {
 
 // f64 (and on the smallest CPUs f32) arithmetic would be calls of the compiler's library.
-Result check_types(const kernel::Program& program, const TargetInfo& target) {
+Result check_types(const kernel::Program& program, const Machine& target) {
   for (const auto& kernel : program.kernels) {
     for (kernel::MachineType type : kernel->register_types) {
-      bool lacking = (type.scalar == kernel::Scalar::F64 && !target.has_double) ||
-                     (kernel::is_float(type.scalar) && !target.has_float);
+      bool lacking = (type.scalar == kernel::Scalar::F64 && !target.cpu.has_double) ||
+                     (kernel::is_float(type.scalar) && !target.cpu.has_float);
       if (!lacking) continue;
       std::string where = kernel->location.empty() ? kernel->name : kernel->location;
       bool off = target.features.find("-fpregs") != std::string::npos;
@@ -38,7 +38,7 @@ Result check_types(const kernel::Program& program, const TargetInfo& target) {
   return {};
 }
 
-Result check_program(const kernel::Program& program, const TargetInfo& target) {
+Result check_program(const kernel::Program& program, const Machine& target) {
   if (Result result = kernel::verify(program); !result) return result;
   if (Result result = kernel::verify_entry(program); !result) return result;
   return check_types(program, target);

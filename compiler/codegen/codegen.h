@@ -5,7 +5,7 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/byte_sink.h"
 #include "compiler/support/goals.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <atomic>
 #include <string>
@@ -18,7 +18,7 @@ class CodeCache;
 
 // Code for one more CPU in the same object.
 struct VariantCode {
-  TargetInfo target;
+  Machine target;
   const kernel::Program*
       program; // reads the same constants, inputs and outputs; its kernels have names of their own
 };
@@ -40,7 +40,7 @@ struct EntryCode {
 };
 
 struct CodegenOptions {
-  TargetInfo target;
+  Machine target;
   OptLevel opt_level = OptLevel::O3;
   // Names of the functions for the header; see include/firn/abi.h for their types.
   std::string run_symbol, weights_symbol;
@@ -76,10 +76,10 @@ struct CodegenOptions {
     return !variants.empty() || !specializations.empty();
   } // whether programs are chosen among at run time
 
-  const TargetInfo& target_of(size_t variant) const {
+  const Machine& target_of(size_t variant) const {
     return variant == 0 ? target : variants[variant - 1].target;
   }
-  const TargetInfo& baseline_target() const { return variants.empty() ? target : variants.back().target; }
+  const Machine& baseline_target() const { return variants.empty() ? target : variants.back().target; }
 
   // The program whose constants the object holds.
   const kernel::Program& embedded(const kernel::Program& program) const {

@@ -69,7 +69,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<InstructionSet> make_aarch64(const TargetInfo& target, llvm::Module& module,
+std::unique_ptr<InstructionSet> make_aarch64(const Machine& target, llvm::Module& module,
                                              llvm::IRBuilder<>& ir) {
   return std::make_unique<AArch64Instructions>(target, module, ir);
 }

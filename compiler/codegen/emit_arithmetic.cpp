@@ -34,7 +34,7 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   case OpKind::FMul: return ir_.CreateFMul(a, b);
   case OpKind::FDiv: return ir_.CreateFDiv(a, b);
   case OpKind::Fma:
-    if (!context_.target.has_fma) return ir_.CreateFAdd(ir_.CreateFMul(a, b), operands[2]);
+    if (!context_.target.cpu.has_fma) return ir_.CreateFAdd(ir_.CreateFMul(a, b), operands[2]);
     return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operands[2]});
   case OpKind::FNeg: return ir_.CreateFNeg(a);
   case OpKind::FAbs: return intrinsic(llvm::Intrinsic::fabs);
@@ -63,7 +63,7 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   case OpKind::FCeil:
   case OpKind::FTrunc:
   case OpKind::FRoundEven:
-    if (!(kind == OpKind::FRoundEven ? context_.target.has_round_even : context_.target.has_rounding))
+    if (!(kind == OpKind::FRoundEven ? context_.target.cpu.has_round_even : context_.target.cpu.has_rounding))
       return expand_rounding(ir_, kind, a);
     return intrinsic(kind == OpKind::FFloor   ? llvm::Intrinsic::floor
                      : kind == OpKind::FCeil  ? llvm::Intrinsic::ceil
@@ -78,7 +78,7 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
 // +0, and the NaN has to be put back.
 llvm::Value* KernelEmitter::emit_minimum(llvm::Value* a, llvm::Value* b, bool maximum) {
   using namespace llvm::PatternMatch;
-  if (context_.target.has_ieee_minimum) {
+  if (context_.target.cpu.has_ieee_minimum) {
     return ir_.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
   }
   auto fast = [&](llvm::Value* x, llvm::Value* y) {

@@ -33,7 +33,7 @@ public:
                               llvm::Value* b) override {
     constexpr int kWord = 4; // bytes
     const int lanes = lanes_of(sum);
-    if (target_.dot2_bits != 32 || lanes % kWord != 0) return nullptr;
+    if (target_.cpu.dot2_bits != 32 || lanes % kWord != 0) return nullptr;
     for (int first = 0; first < lanes; first += kWord) {
       llvm::Value *x = ir_.CreateBitCast(slice(ir_, a, first, kWord), ir_.getInt32Ty()),
                   *y = ir_.CreateBitCast(slice(ir_, b, first, kWord), ir_.getInt32Ty());
@@ -54,7 +54,7 @@ public:
 
   // vcvtr rounds as the FPU is set, to nearest even.
   llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words) override {
-    if (!target_.has_float || !value->getType()->isFloatTy() || !words->isIntegerTy(32)) return nullptr;
+    if (!target_.cpu.has_float || !value->getType()->isFloatTy() || !words->isIntegerTy(32)) return nullptr;
     llvm::Value* bits = ir_.CreateIntrinsic(llvm::Intrinsic::arm_vcvtr, {value->getType()}, {value});
     return ir_.CreateBitCast(bits, words);
   }
@@ -62,7 +62,7 @@ public:
   // A bound that the result's type does not imply is kept before the zero point is added: it is zero itself
   // behind a relu, and one instruction takes the larger of a word and zero.
   llvm::Value* narrow(const kernel::Op& op, llvm::Value* number, llvm::Type* integers) override {
-    if (!op.bounded || !target_.has_float) return nullptr;
+    if (!op.bounded || !target_.cpu.has_float) return nullptr;
     if (lanes_of(number) > 1) return narrow_lanes(op, number, integers);
     llvm::Value* words = round_to_words(number, ir_.getInt32Ty());
     auto limit = [&](llvm::Intrinsic::ID min_or_max, int64_t bound) {
@@ -112,8 +112,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<InstructionSet> make_arm(const TargetInfo& target, llvm::Module& module,
-                                         llvm::IRBuilder<>& ir) {
+std::unique_ptr<InstructionSet> make_arm(const Machine& target, llvm::Module& module, llvm::IRBuilder<>& ir) {
   return std::make_unique<ArmInstructions>(target, module, ir);
 }
 

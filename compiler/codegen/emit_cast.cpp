@@ -73,14 +73,14 @@ llvm::Value* KernelEmitter::to_f32(llvm::Value* carrier, Scalar from) {
     return ir_.CreateBitCast(ir_.CreateShl(ir_.CreateZExt(carrier, shaped(ir_.getInt32Ty(), real)), 16),
                              real);
   }
-  if (!context_.target.has_f16_conversion) return half_to_float_bits(carrier);
+  if (!context_.target.cpu.has_f16_conversion) return half_to_float_bits(carrier);
   return ir_.CreateFPExt(ir_.CreateBitCast(carrier, shaped(ir_.getHalfTy(), real)), real);
 }
 
 llvm::Value* KernelEmitter::from_f32(llvm::Value* value, Scalar to) {
   llvm::Type* carrier = shaped(ir_.getInt16Ty(), value->getType());
   if (to == Scalar::F16) {
-    if (!context_.target.has_f16_conversion) return float_to_half_bits(value);
+    if (!context_.target.cpu.has_f16_conversion) return float_to_half_bits(value);
     return ir_.CreateBitCast(ir_.CreateFPTrunc(value, shaped(ir_.getHalfTy(), value->getType())), carrier);
   }
   if (context_.flushes_bf16)
@@ -113,7 +113,7 @@ llvm::Value* KernelEmitter::round_to_odd(llvm::Value* wide) {
 // truncate.
 llvm::Value* KernelEmitter::rounded_by_conversion(const Op& op) {
   const Op* rounded = op.kind == OpKind::FToSI ? defined_by(op.operands[0], OpKind::FRoundEven) : nullptr;
-  if (!rounded || type(op.operands[0]).scalar != Scalar::F32 || !context_.target.has_round_even)
+  if (!rounded || type(op.operands[0]).scalar != Scalar::F32 || !context_.target.cpu.has_round_even)
     return nullptr;
   return instructions_->round_to_words(value(rounded->operands[0]), type_of(type(op.results[0])));
 }
@@ -134,7 +134,7 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
     bool is_signed = op.kind == OpKind::SIToF;
     if (!is_half(to.scalar)) return is_signed ? ir_.CreateSIToFP(a, result) : ir_.CreateUIToFP(a, result);
     // f32 holds every integer that f16 does not overflow; bf16 needs more bits to round once.
-    bool wide = to.scalar == Scalar::BF16 && scalar_bytes(from.scalar) >= 4 && context_.target.has_double;
+    bool wide = to.scalar == Scalar::BF16 && scalar_bytes(from.scalar) >= 4 && context_.target.cpu.has_double;
     llvm::Type* real = shaped(wide ? ir_.getDoubleTy() : ir_.getFloatTy(), result);
     llvm::Value* exact = is_signed ? ir_.CreateSIToFP(a, real) : ir_.CreateUIToFP(a, real);
     return from_f32(wide ? round_to_odd(exact) : exact, to.scalar);

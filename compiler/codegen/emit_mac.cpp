@@ -23,8 +23,8 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
   bool is_bf16 = op.kind == OpKind::DotBF16, is_i16 = op.kind == OpKind::DotS16;
   Factor lhs = op.kind == OpKind::DotS8S8 ? Factor::S8 : Factor::U8,
          rhs = op.kind == OpKind::DotU8U8 ? Factor::U8 : Factor::S8;
-  const TargetInfo& target = context_.target;
-  bool is_narrow = op.kind == OpKind::DotU8S8Narrow && target.byte_pair_bits > 0;
+  const Machine& target = context_.target;
+  bool is_narrow = op.kind == OpKind::DotU8S8Narrow && target.cpu.byte_pair_bits > 0;
   MacFacts facts = is_narrow ? narrow_dot4_facts(target)
                    : is_bf16 ? bf16_dot2_facts(target)
                    : is_i16  ? i16_dot2_facts(target)

@@ -64,13 +64,13 @@ llvm::Value* KernelEmitter::rounded_words(llvm::Value* floats) {
 }
 
 llvm::Value* KernelEmitter::emit_narrow(const Op& op) {
-  const TargetInfo& target = context_.target;
+  const Machine& target = context_.target;
   llvm::Value* number = value(op.operands[0]);
   unsigned bits = number->getType()->getPrimitiveSizeInBits();
   llvm::Value* result = nullptr;
   if (target.arch == Arch::X86_64 && number->getType()->isVectorTy()) {
-    if (target.has_masked_memory && bits == 512) result = narrow_by_saturation(op, number);
-    if (!target.has_masked_memory && bits == static_cast<unsigned>(target.register_bits()))
+    if (target.cpu.has_masked_memory && bits == 512) result = narrow_by_saturation(op, number);
+    if (!target.cpu.has_masked_memory && bits == static_cast<unsigned>(target.cpu.register_bits()))
       result = narrow_by_packs(op, number);
   }
   if (!result) result = instructions_->narrow(op, number, type_of(type(op.results[0])));
@@ -143,7 +143,7 @@ void KernelEmitter::pass_narrowed_stores(const Op& op) {
 void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
   constexpr size_t kMaxWaiting = 16; // waiting stores keep their values in registers
   auto found = narrowed_.find(op.operands[0].id);
-  if (found == narrowed_.end() || context_.target.narrowed_together == 1) return join_narrowed_stores();
+  if (found == narrowed_.end() || context_.target.cpu.narrowed_together == 1) return join_narrowed_stores();
   IntExpr index = resolve(op.index);
   int64_t offset = index.constant_part();
   NarrowedStore next{store, op.buffer, index - offset, offset, found->second};
@@ -159,7 +159,7 @@ void KernelEmitter::note_narrowed_store(const Op& op, llvm::StoreInst* store) {
 // Joins as many stores at a time as packs narrow together, in the order of their addresses. Three packs and a
 // permutation replace four narrowing instructions, which take twice as long each.
 void KernelEmitter::join_narrowed_stores() {
-  const auto together = static_cast<size_t>(context_.target.narrowed_together);
+  const auto together = static_cast<size_t>(context_.target.cpu.narrowed_together);
   std::vector<NarrowedStore> stores = std::move(waiting_);
   waiting_.clear();
   if (stores.size() < together) return;

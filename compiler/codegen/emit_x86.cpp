@@ -41,7 +41,7 @@ public:
   llvm::Value* reciprocal(llvm::Value* a) override {
     auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
     unsigned lanes = vector && vector->getElementType()->isFloatTy() ? vector->getNumElements() : 1;
-    if (!target_.has_reciprocal_estimate || (lanes != 4 && lanes != 8 && lanes != 16)) return nullptr;
+    if (!target_.cpu.has_reciprocal_estimate || (lanes != 4 && lanes != 8 && lanes != 16)) return nullptr;
     llvm::Intrinsic::ID id =
         by_lanes(static_cast<int>(lanes), llvm::Intrinsic::x86_avx512_rcp14_ps_512,
                  llvm::Intrinsic::x86_avx512_rcp14_ps_256, llvm::Intrinsic::x86_avx512_rcp14_ps_128);
@@ -55,7 +55,7 @@ public:
 
   llvm::Value* round_to_bf16(llvm::Value* value) override {
     int lanes = lanes_of(value);
-    if (lanes * 32 > target_.bf16_rounding_bits || (lanes != 8 && lanes != 16)) return nullptr;
+    if (lanes * 32 > target_.cpu.bf16_rounding_bits || (lanes != 8 && lanes != 16)) return nullptr;
     return ir_.CreateIntrinsic(lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
                                            : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256,
                                {}, {value});
@@ -70,14 +70,14 @@ public:
 
   // One permutation looks up 16 words.
   llvm::Value* look_up(llvm::Value* table, llvm::Value* numbers) override {
-    bool is_register = lanes_of(table) == 16 && lanes_of(numbers) == 16 && target_.has_word_tables;
+    bool is_register = lanes_of(table) == 16 && lanes_of(numbers) == 16 && target_.cpu.has_word_tables;
     if (!is_register || !table->getType()->getScalarType()->isFloatTy()) return nullptr;
     return ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {table, numbers});
   }
 
   // Looks up in the table's first half or its second, as the top bit of each byte says.
   llvm::Value* look_up_bytes(llvm::Value* table, llvm::Value* bytes) override {
-    if (!target_.has_byte_tables) return nullptr;
+    if (!target_.cpu.has_byte_tables) return nullptr;
     constexpr int kRegister = 64;
     auto* whole = llvm::FixedVectorType::get(ir_.getInt8Ty(), kRegister);
     llvm::Value* parts[4];
@@ -109,9 +109,9 @@ public:
   // long.
   llvm::Value* shuffled(llvm::Value* vector, const std::vector<int>& lanes) override {
     auto* type = llvm::cast<llvm::FixedVectorType>(vector->getType());
-    bool permutes_bytes = target_.has_byte_tables && type->getElementType()->isIntegerTy(8) &&
+    bool permutes_bytes = target_.cpu.has_byte_tables && type->getElementType()->isIntegerTy(8) &&
                           lanes.size() == type->getNumElements() &&
-                          static_cast<int>(lanes.size()) * 8 == target_.register_bits();
+                          static_cast<int>(lanes.size()) * 8 == target_.cpu.register_bits();
     if (!permutes_bytes) return vector;
     unsigned words = type->getPrimitiveSizeInBits().getFixedValue() / 32;
     auto* floats = llvm::FixedVectorType::get(ir_.getFloatTy(), words);
@@ -187,8 +187,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<InstructionSet> make_x86(const TargetInfo& target, llvm::Module& module,
-                                         llvm::IRBuilder<>& ir) {
+std::unique_ptr<InstructionSet> make_x86(const Machine& target, llvm::Module& module, llvm::IRBuilder<>& ir) {
   return std::make_unique<X86Instructions>(target, module, ir);
 }
 

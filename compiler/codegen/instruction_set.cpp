@@ -43,7 +43,7 @@ void InstructionSet::emit_tile(const kernel::Op&, llvm::Value*, int64_t) {
   FIRN_UNREACHABLE("a kernel has tiles, which the architecture does not have");
 }
 
-std::unique_ptr<InstructionSet> make_instruction_set(const TargetInfo& target, llvm::Module& module,
+std::unique_ptr<InstructionSet> make_instruction_set(const Machine& target, llvm::Module& module,
                                                      llvm::IRBuilder<>& ir) {
   switch (target.arch) {
   case Arch::X86_64: return make_x86(target, module, ir);

@@ -3,13 +3,13 @@
 // ARM's in emit_arm.cpp, AArch64's in emit_aarch64.cpp. This class itself stands for a machine that has none
 // of them.
 //
-// A function gives null if the CPU, by the facts of its TargetInfo, has no instruction for these operands;
+// A function gives null if the CPU, by the facts of its Machine, has no instruction for these operands;
 // the caller then emits code that every machine can run.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
 #include "compiler/target/mac.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -29,7 +29,7 @@ struct MacOperation {
 class InstructionSet {
 public:
   // `ir` says where code goes, and outlives this.
-  InstructionSet(const TargetInfo& target, llvm::Module& module, llvm::IRBuilder<>& ir)
+  InstructionSet(const Machine& target, llvm::Module& module, llvm::IRBuilder<>& ir)
       : target_(target), module_(module), ir_(ir) {}
   virtual ~InstructionSet() = default;
 
@@ -70,21 +70,19 @@ public:
   virtual void pause() {}
 
 protected:
-  const TargetInfo& target_;
+  const Machine& target_;
   llvm::Module& module_;
   llvm::IRBuilder<>& ir_;
 };
 
 // The instructions of the target's architecture.
-std::unique_ptr<InstructionSet> make_instruction_set(const TargetInfo& target, llvm::Module& module,
+std::unique_ptr<InstructionSet> make_instruction_set(const Machine& target, llvm::Module& module,
                                                      llvm::IRBuilder<>& ir);
 
 // Each architecture's, for make_instruction_set().
-std::unique_ptr<InstructionSet> make_x86(const TargetInfo& target, llvm::Module& module,
-                                         llvm::IRBuilder<>& ir);
-std::unique_ptr<InstructionSet> make_arm(const TargetInfo& target, llvm::Module& module,
-                                         llvm::IRBuilder<>& ir);
-std::unique_ptr<InstructionSet> make_aarch64(const TargetInfo& target, llvm::Module& module,
+std::unique_ptr<InstructionSet> make_x86(const Machine& target, llvm::Module& module, llvm::IRBuilder<>& ir);
+std::unique_ptr<InstructionSet> make_arm(const Machine& target, llvm::Module& module, llvm::IRBuilder<>& ir);
+std::unique_ptr<InstructionSet> make_aarch64(const Machine& target, llvm::Module& module,
                                              llvm::IRBuilder<>& ir);
 
 } // namespace firn::codegen

@@ -27,7 +27,7 @@ using KernelNames = std::map<const kernel::Kernel*, std::string>;
 struct ModuleContext {
   llvm::LLVMContext& context;
   llvm::Module& module;
-  const TargetInfo& target;
+  const Machine& target;
   std::string text_section;
   bool flushes_bf16 = false; // CodegenOptions::flushes_bf16
   std::string suffix = {};   // ends names that the module's programs would share; empty: there is one program

@@ -43,11 +43,11 @@ std::string thunk_symbol(const Kernel& kernel) {
 }
 
 void ModuleContext::set_attributes(llvm::Function& function) const {
-  function.addFnAttr("target-cpu", target.cpu);
+  function.addFnAttr("target-cpu", target.processor);
   if (!target.features.empty()) function.addFnAttr("target-features", target.features);
-  if (target.vector_bits > 0) {
+  if (target.cpu.vector_bits > 0) {
     // Otherwise LLVM splits 512-bit vectors on CPUs that it expects to lower their clock.
-    std::string bits = std::to_string(target.register_bits());
+    std::string bits = std::to_string(target.cpu.register_bits());
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);
   }

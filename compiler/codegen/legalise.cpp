@@ -177,12 +177,13 @@ Value* compare_in_float(Builder& ir, const Instruction& instruction) {
 
 class Legaliser {
 public:
-  Legaliser(const TargetInfo& target, const TargetInfo& baseline)
+  Legaliser(const Machine& target, const Machine& baseline)
       : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
-        compares_in_float_(target.arch == Arch::X86_64), long_arithmetic_(baseline.has_long_shifts),
-        leading_zeros_(baseline.has_leading_zeros), widest_division_(!narrow_                        ? 64
-                                                                     : baseline.has_integer_division ? 32
-                                                                                                     : 0) {}
+        compares_in_float_(target.arch == Arch::X86_64), long_arithmetic_(baseline.cpu.has_long_shifts),
+        leading_zeros_(baseline.cpu.has_leading_zeros),
+        widest_division_(!narrow_                            ? 64
+                         : baseline.cpu.has_integer_division ? 32
+                                                             : 0) {}
 
   void run(llvm::Function& function) {
     std::vector<Instruction*> found;
@@ -314,13 +315,13 @@ private:
 
 } // namespace
 
-void legalise(llvm::Module& module, const TargetInfo& target, const TargetInfo& baseline) {
+void legalise(llvm::Module& module, const Machine& target, const Machine& baseline) {
   Legaliser legaliser(target, baseline);
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) legaliser.run(function);
   }
   // Expanded divisions and conversions shift and multiply in 64 bits, and count zeros, themselves.
-  if (target.pointer_bits == 64 || (baseline.has_long_shifts && baseline.has_leading_zeros)) return;
+  if (target.pointer_bits == 64 || (baseline.cpu.has_long_shifts && baseline.cpu.has_leading_zeros)) return;
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) legaliser.run(function);
   }

@@ -8,6 +8,6 @@ namespace firn::codegen {
 // Divisions, shifts, multiplications and float conversions of integers wider than the target's registers
 // become code; idempotent, so that it can run again on what the optimiser made. `baseline`: the least able of
 // the CPUs that the module's functions are for.
-void legalise(llvm::Module& module, const TargetInfo& target, const TargetInfo& baseline);
+void legalise(llvm::Module& module, const Machine& target, const Machine& baseline);
 
 } // namespace firn::codegen

@@ -63,9 +63,9 @@ llvm::OptimizationLevel pipeline_level(OptLevel level) {
   return llvm::OptimizationLevel::Os;
 }
 
-std::string riscv_abi(const TargetInfo& target) {
+std::string riscv_abi(const Machine& target) {
   std::string base = target.pointer_bits == 64 ? "lp64" : "ilp32";
-  return base + (target.has_double ? "d" : target.has_float ? "f" : "");
+  return base + (target.cpu.has_double ? "d" : target.cpu.has_float ? "f" : "");
 }
 
 llvm::TargetLibraryInfoImpl no_library(const llvm::Module& module) {
@@ -96,7 +96,7 @@ private:
 
 } // namespace
 
-Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& target, OptLevel level) {
+Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Machine& target, OptLevel level) {
   initialise_backends();
   std::string message;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, message);
@@ -108,8 +108,8 @@ Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& 
   llvm::Triple triple(target.triple);
   if (triple.isRISCV()) settings.MCOptions.ABIName = riscv_abi(target);
   std::unique_ptr<llvm::TargetMachine> machine(
-      found->createTargetMachine(target.triple, target.cpu, target.features, settings, llvm::Reloc::PIC_,
-                                 llvm::CodeModel::Small, backend_level(level)));
+      found->createTargetMachine(target.triple, target.processor, target.features, settings,
+                                 llvm::Reloc::PIC_, llvm::CodeModel::Small, backend_level(level)));
   if (!machine) return usage_error("target '" + target.triple + "' cannot generate code");
   // ARM's assembler would otherwise write an (empty) unwind table entry for every function.
   if (triple.isARM() || triple.isThumb()) {

@@ -12,7 +12,7 @@ namespace firn::codegen {
 
 // LLVM's machine for the target's triple, CPU and features; a usage error if LLVM has no backend for the
 // triple.
-Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& target, OptLevel level);
+Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Machine& target, OptLevel level);
 
 // Runs LLVM's pipeline of the level, without its vectorisers and unrollers.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level);

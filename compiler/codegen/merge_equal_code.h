@@ -13,7 +13,7 @@ namespace firn::codegen {
 // A function of one CPU's program, by its name in the module.
 struct CpuFunction {
   std::string symbol;
-  uint64_t required_features; // the CPU's TargetInfo::required_cpu_features
+  uint64_t required_features; // the CPU's Machine::required_cpu_features
 };
 
 // Removes functions whose machine code equals that of an earlier one of their group, if that one needs no

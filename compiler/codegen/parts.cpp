@@ -45,36 +45,36 @@ std::string unnamed_facts(const Kernel& kernel) {
 }
 
 // All facts of a target that code generation reads: options change more of them than LLVM's features.
-std::string target_text(const TargetInfo& target) {
-  std::string text = target.triple + "\n" + target.cpu + "\n" + target.features + "\n";
+std::string target_text(const Machine& target) {
+  std::string text = target.triple + "\n" + target.processor + "\n" + target.features + "\n";
   for (int64_t number : {static_cast<int64_t>(target.arch),
                          int64_t{target.pointer_bits},
-                         int64_t{target.vector_bits},
-                         int64_t{target.vector_parts},
-                         int64_t{target.narrowed_together},
-                         int64_t{target.has_fma},
-                         int64_t{target.has_f16_arithmetic},
-                         int64_t{target.has_f16_conversion},
-                         int64_t{target.has_float},
-                         int64_t{target.has_double},
-                         int64_t{target.has_masked_memory},
-                         int64_t{target.has_embedded_broadcast},
-                         int64_t{target.unlike_dot4_bits},
-                         int64_t{target.like_dot4_bits},
-                         int64_t{target.dot2_bits},
-                         int64_t{target.byte_pair_bits},
-                         int64_t{target.bf16_dot2_bits},
-                         int64_t{target.bf16_rounding_bits},
-                         int64_t{target.has_tile_matrices},
-                         int64_t{target.has_word_tables},
-                         int64_t{target.has_byte_tables},
-                         int64_t{target.has_rounding},
-                         int64_t{target.has_round_even},
-                         int64_t{target.has_ieee_minimum},
-                         int64_t{target.has_reciprocal_estimate},
-                         int64_t{target.has_integer_division},
-                         int64_t{target.has_long_shifts},
-                         int64_t{target.has_leading_zeros}})
+                         int64_t{target.cpu.vector_bits},
+                         int64_t{target.cpu.vector_parts},
+                         int64_t{target.cpu.narrowed_together},
+                         int64_t{target.cpu.has_fma},
+                         int64_t{target.cpu.has_f16_arithmetic},
+                         int64_t{target.cpu.has_f16_conversion},
+                         int64_t{target.cpu.has_float},
+                         int64_t{target.cpu.has_double},
+                         int64_t{target.cpu.has_masked_memory},
+                         int64_t{target.cpu.has_embedded_broadcast},
+                         int64_t{target.cpu.unlike_dot4_bits},
+                         int64_t{target.cpu.like_dot4_bits},
+                         int64_t{target.cpu.dot2_bits},
+                         int64_t{target.cpu.byte_pair_bits},
+                         int64_t{target.cpu.bf16_dot2_bits},
+                         int64_t{target.cpu.bf16_rounding_bits},
+                         int64_t{target.cpu.has_tile_matrices},
+                         int64_t{target.cpu.has_word_tables},
+                         int64_t{target.cpu.has_byte_tables},
+                         int64_t{target.cpu.has_rounding},
+                         int64_t{target.cpu.has_round_even},
+                         int64_t{target.cpu.has_ieee_minimum},
+                         int64_t{target.cpu.has_reciprocal_estimate},
+                         int64_t{target.cpu.has_integer_division},
+                         int64_t{target.cpu.has_long_shifts},
+                         int64_t{target.cpu.has_leading_zeros}})
     text += std::to_string(number) + " ";
   return text + "\n";
 }

@@ -47,7 +47,7 @@ bool read_kernels(Flow& flow) {
   if (!kernels) return flow.check(kernels.error());
   Compilation& c = flow.c;
   for (const auto& kernel : kernels->program.kernels)
-    if (!kernel->tiles.empty() && !c.target.has_tile_matrices)
+    if (!kernel->tiles.empty() && !c.target.cpu.has_tile_matrices)
       return flow.check(unsupported_error("kernel '" + kernel->name + "' multiplies tile matrices, which " +
                                           c.target.display_name() + " (" + c.target.triple +
                                           ") does not have"));

@@ -139,7 +139,7 @@ struct Compilation {
   std::optional<kernel::Program>
       prepare; // @prepare lowered, for Weights::Init; none: there is nothing to make
   artifact::ModelDescription description;
-  TargetInfo target;                               // the most able of several CPUs
+  Machine target;                                  // the most able of several CPUs
   std::string cpu_name;                            // its name, as it was asked for
   std::vector<Variant> variants;                   // the others, the least able last
   std::vector<SpecializedProgram> specializations; // in the order of preference
@@ -161,7 +161,7 @@ struct Compilation {
   }
   // The program that a run with these extents takes.
   const kernel::Program& program_at(size_t variant, const std::vector<size_t>& extents) const;
-  const TargetInfo& target_of(size_t variant) const {
+  const Machine& target_of(size_t variant) const {
     return variant == 0 ? target : variants[variant - 1].cpu.target;
   }
   const std::string& name_of(size_t variant) const {

@@ -149,7 +149,7 @@ std::string content_hash(const Compilation& c) {
 // The features that a CPU must have for the code of the variant. Those of tiles count only if a kernel uses
 // tiles, as systems may keep them from a process.
 uint64_t features_for(const Compilation& c, size_t variant) {
-  const TargetInfo& target = c.target_of(variant);
+  const Machine& target = c.target_of(variant);
   const auto& kernels = c.program_of(variant).kernels;
   uint64_t features = target.required_cpu_features;
   if (std::any_of(kernels.begin(), kernels.end(), [](const auto& kernel) { return !kernel->tiles.empty(); }))

@@ -61,7 +61,7 @@ double best_time(Compilation& c) {
 }
 
 double fma_rate(Compilation& c) {
-  int lanes = std::max(1, c.target.lanes(32));
+  int lanes = std::max(1, c.target.cpu.lanes(32));
   kernel::MachineType type{kernel::Scalar::F32, lanes};
   c.program = one_kernel_program(64, [&](Builder& b) {
     Register scale = b.load(type, 0, 0), offset = b.load(type, 0, lanes);
@@ -80,7 +80,7 @@ double fma_rate(Compilation& c) {
 }
 
 double read_rate(Compilation& c, int64_t floats, int64_t passes) {
-  int lanes = std::max(1, c.target.lanes(32));
+  int lanes = std::max(1, c.target.cpu.lanes(32));
   kernel::MachineType type{kernel::Scalar::F32, lanes};
   constexpr int kStreams = 8;
   c.program = one_kernel_program(floats, [&](Builder& b) {
@@ -105,7 +105,7 @@ double read_rate(Compilation& c, int64_t floats, int64_t passes) {
 
 } // namespace
 
-MachineProbe probe_machine(const TargetInfo& target) {
+MachineProbe probe_machine(const Machine& target) {
   Compilation c;
   c.target = target;
   c.codegen.target = target;

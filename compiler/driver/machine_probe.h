@@ -1,7 +1,7 @@
 // Measures what this machine can do: the bounds that `firn bench` compares kernels with.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 namespace firn::driver {
 
@@ -13,6 +13,6 @@ struct MachineProbe {
 
 // Measures with code for `target`, which this machine runs: the speed of other vectors is no bound for it.
 // Takes a tenth of a second. The loops are programs of the kernel IR, compiled as models are.
-MachineProbe probe_machine(const TargetInfo& target);
+MachineProbe probe_machine(const Machine& target);
 
 } // namespace firn::driver

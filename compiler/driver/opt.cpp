@@ -10,16 +10,16 @@
 #include "compiler/plan/plan_function.h"
 #include "compiler/plan/verify.h"
 #include "compiler/support/output_set.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 namespace firn::driver {
 
 namespace {
 
 // The target of the options, if they name one.
-Expected<std::optional<TargetInfo>> target_of(const OptOptions& options) {
+Expected<std::optional<Machine>> target_of(const OptOptions& options) {
   if (options.cpu.empty() && options.triple.empty() && options.features.empty())
-    return std::optional<TargetInfo>();
+    return std::optional<Machine>();
   auto found = find_target(options.triple, options.cpu, options.features);
   if (!found) return found.error();
   return std::optional(*found);
@@ -27,7 +27,7 @@ Expected<std::optional<TargetInfo>> target_of(const OptOptions& options) {
 
 // The kernels of @main before any pass over kernels, by the plans in its text and the cost model's for the
 // rest.
-Expected<std::string> print_lowered(const Module& module, const TargetInfo& target, const Goals& goals) {
+Expected<std::string> print_lowered(const Module& module, const Machine& target, const Goals& goals) {
   const Function& main = module.main();
   auto plans = plan::plan_function(main, {target, goals});
   if (!plans) return plans.error();

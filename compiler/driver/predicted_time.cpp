@@ -11,7 +11,7 @@ namespace {
 
 class Prediction {
 public:
-  Prediction(const kernel::Program& program, const TargetInfo& target) : program_(program), target_(target) {}
+  Prediction(const kernel::Program& program, const Machine& target) : program_(program), target_(target) {}
 
   // Counts both branches, and one iteration of a loop: nothing is known of conditions.
   double of(const std::vector<kernel::Step>& steps) const {
@@ -41,7 +41,7 @@ private:
   }
 
   const kernel::Program& program_;
-  const TargetInfo& target_;
+  const Machine& target_;
 };
 
 } // namespace

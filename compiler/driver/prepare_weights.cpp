@@ -11,9 +11,9 @@ namespace {
 
 Result make_prepare_program(const CompileOptions& options, Compilation& c, Stages& stages) {
   Goals goals = options.goals;
-  goals.threads = 1;                               // it runs once
-  goals.check_indices = false;                     // Firn's own are in range
-  const TargetInfo& target = c.cpus.back().target; // it runs on any of the CPUs
+  goals.threads = 1;                            // it runs once
+  goals.check_indices = false;                  // Firn's own are in range
+  const Machine& target = c.cpus.back().target; // it runs on any of the CPUs
   Goals without_winograd = goals;
   without_winograd.winograd = Winograd::Off;
   if (Result done = stages.run(*c.prepare_module, kPreparingPasses, PassOptions(without_winograd, &target));

@@ -21,7 +21,7 @@ Result check_target(const CompileOptions& options) {
   return targets ? Result() : targets.error();
 }
 
-std::string lacks_for(const TargetInfo& target, const TargetInfo& host) {
+std::string lacks_for(const Machine& target, const Machine& host) {
   if (without_vendor(target.triple) != without_vendor(host.triple))
     return "code for " + target.triple + " does not run on this machine, which is " + host.triple;
   uint64_t missing = target.required_cpu_features & ~host.required_cpu_features;

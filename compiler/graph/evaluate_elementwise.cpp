@@ -288,6 +288,13 @@ bool select(const WideElements& condition, const WideElements& on_true, const Wi
   return true;
 }
 
+void narrow(const ElementOp& op, const std::vector<double>& in, int64_t n, std::vector<int64_t>& out) {
+  for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+    const double number = std::nearbyint(in[i]) + op.zero;
+    out[i] = static_cast<int64_t>(std::isnan(number) ? op.low : std::clamp(number, op.low, op.high));
+  }
+}
+
 bool compute(const ElementOp& op, const WideElements* const* operands, int64_t n, WideElements& out) {
   const WideElements& a = *operands[0];
   switch (op_info(op.opcode).op_class) {
@@ -335,6 +342,12 @@ ElementOp element_op(const Instruction& instruction) {
   op.operand = instruction.operands().back().dtype();
   op.result = instruction.type().dtype;
   if (op.opcode == Opcode::Convert) op.saturate = instruction.attributes().flag("saturate");
+  if (op.opcode == Opcode::Narrow) {
+    auto number = [&](const char* name) {
+      return static_cast<double>(instruction.attributes().integer(name, 0));
+    };
+    op.low = number("low"), op.high = number("high"), op.zero = number("zero");
+  }
   if (op.opcode == Opcode::Compare) {
     const std::string& word = instruction.word("direction");
     op.direction = word == "eq"   ? Direction::Eq
@@ -353,6 +366,10 @@ bool apply(const ElementOp& op, const WideElements* const* operands, int64_t cou
   out.resize(count);
   if (op.opcode == Opcode::Convert) {
     convert_elements(op, *operands[0], count, out);
+    return true;
+  }
+  if (op.opcode == Opcode::Narrow) {
+    narrow(op, operands[0]->real, count, out.integer);
     return true;
   }
   if (!compute(op, operands, count, out)) return false;

@@ -44,6 +44,7 @@ struct ElementOp {
   DType result = DType::F32;
   Direction direction = Direction::Eq;
   bool saturate = false;
+  double low = 0, high = 0, zero = 0; // a narrow's
 };
 ElementOp element_op(const Instruction& instruction);
 // Element i of `out` from elements i of the operands, i < count; false if the op has no meaning for the

@@ -52,6 +52,27 @@ Expected<TypeRules::Types> TypeRules::quantize() {
   return Types{result};
 }
 
+Expected<TypeRules::Types> TypeRules::narrow() {
+  constexpr int64_t kMaxZero = 1 << 23; // f32 adds it to whole numbers without rounding
+  auto result = common_type(0);
+  if (!result) return result.error();
+  if (result->dtype != DType::F32) return error("x is " + type(0).to_string() + ", wants f32");
+  const auto* to = attribute<DType>("to");
+  if (!to) return missing("to");
+  const int bits = bit_width(*to);
+  if (!is_integer(*to) || bits < 8 || bits > 32)
+    return error("gives " + std::string(dtype_name(*to)) + ", wants integers of 8 to 32 bits");
+  const int64_t low = attributes_.integer("low", 0), high = attributes_.integer("high", 0),
+                zero = attributes_.integer("zero", 0), min = is_signed(*to) ? -(int64_t{1} << (bits - 1)) : 0,
+                max = min + (int64_t{1} << bits) - 1;
+  if (low > high || low < min || high > max)
+    return error("is clamped to " + std::to_string(low) + " to " + std::to_string(high) +
+                 ", wants bounds of " + std::string(dtype_name(*to)));
+  if (zero < -kMaxZero || zero > kMaxZero) return error("zero is " + std::to_string(zero));
+  result->dtype = *to;
+  return Types{*result};
+}
+
 Expected<TypeRules::Types> TypeRules::dequantize() {
   if (auto wrong = not_quantization(operands_.empty() ? DType::U8 : type(0).dtype)) return *wrong;
   if (!is_integer(type(0).dtype) && !is_float(type(0).dtype))

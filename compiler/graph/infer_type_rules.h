@@ -26,6 +26,7 @@ private:
   Expected<Types> predicate();
   Expected<Types> compare();
   Expected<Types> convert();
+  Expected<Types> narrow();
   Expected<Types> select();
   Expected<Types> dot();
   Expected<Types> convolution();

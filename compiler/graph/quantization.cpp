@@ -64,16 +64,21 @@ public:
   Body(GraphBuilder& builder, const Instruction& op) : b_(builder), op_(op), x_(op.operand(0)) {}
 
   Value quantize(std::optional<IntegerBounds> bounds = std::nullopt) {
-    const DType to = op_.type().dtype, wide = x_.dtype() == DType::F64 ? DType::F64 : DType::F32;
-    Value y = x_;
-    if (!is_unit_scale(op_.operand(1))) y = b_.op(Opcode::Divide, {x_, parameter(1, x_.dtype())});
-    y = b_.convert(y, wide);
+    const DType to = op_.type().dtype;
+    Value y = divided();
+    const DType wide = y.dtype();
     if (is_integer(to)) y = b_.unary(Opcode::RoundNearestEven, y);
     if (has_zero_point()) y = b_.op(Opcode::Add, {y, parameter(2, wide)});
     if (is_integer(to)) return b_.convert(bounded(y, bounds.value_or(integer_bounds(to))), to);
     Attributes attributes{{"to", to}};
     if (op_.attributes().flag("saturate")) attributes.set("saturate", true);
     return b_.op(Opcode::Convert, {y}, attributes);
+  }
+
+  Value divided() {
+    Value y = x_;
+    if (!is_unit_scale(op_.operand(1))) y = b_.op(Opcode::Divide, {x_, parameter(1, x_.dtype())});
+    return b_.convert(y, x_.dtype() == DType::F64 ? DType::F64 : DType::F32);
   }
 
   Value dequantize() {
@@ -136,6 +141,10 @@ Value spread_parameter(GraphBuilder& builder, Value parameter, const Type& x, co
 Value quantization_body(GraphBuilder& builder, const Instruction& quantization) {
   Body body(builder, quantization);
   return quantization.is(Opcode::Quantize) ? body.quantize() : body.dequantize();
+}
+
+Value divided_by_scale(GraphBuilder& builder, const Instruction& quantize) {
+  return Body(builder, quantize).divided();
 }
 
 Value bounded_quantize_body(GraphBuilder& builder, const Instruction& quantize, IntegerBounds bounds) {

@@ -21,6 +21,8 @@ Value spread_parameter(GraphBuilder& builder, Value parameter, const Type& x, co
 
 // The result of a quantize or dequantize, by elementwise ops and movements that `builder` makes.
 Value quantization_body(GraphBuilder& builder, const Instruction& quantization);
+// The floats that a quantize rounds: x divided by its scale, in f32 unless x is f64.
+Value divided_by_scale(GraphBuilder& builder, const Instruction& quantize);
 // The integers of a quantize, clamped to bounds within their type.
 Value bounded_quantize_body(GraphBuilder& builder, const Instruction& quantize, IntegerBounds bounds);
 

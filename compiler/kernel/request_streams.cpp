@@ -1,7 +1,7 @@
 // See request_streams.h.
 #include "compiler/kernel/request_streams.h"
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <numeric>
 

@@ -6,17 +6,17 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/plan/kernel_plan.h"
 #include "compiler/support/goals.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <map>
 
 namespace firn::lower {
 
 struct LoweringOptions {
-  const TargetInfo& target;
+  const Machine& target;
   const Goals& goals = kDefaultGoals;
   // The CPU that plans with KernelPlans::is_for_baseline were made for; null: there is only one CPU.
-  const TargetInfo* baseline = nullptr;
+  const Machine* baseline = nullptr;
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

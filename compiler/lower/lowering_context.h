@@ -37,7 +37,7 @@ public:
 
   const LoweringOptions& options() const { return options_; }
   // The CPU for which the instruction at hand is computed.
-  const TargetInfo& target() const { return is_for_baseline_ ? *options_.baseline : options_.target; }
+  const Machine& target() const { return is_for_baseline_ ? *options_.baseline : options_.target; }
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
   plan::PlanOptions plan_options() const { return {options_.target, options_.goals}; }

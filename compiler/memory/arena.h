@@ -13,7 +13,7 @@ namespace firn::memory {
 struct SharedLayout {
   std::map<std::pair<kernel::Space, std::string>, int64_t> offsets;
   int64_t bytes = 0;
-  int64_t alignment = 64; // bytes to which offsets are aligned (TargetInfo::buffer_alignment)
+  int64_t alignment = 64; // bytes to which offsets are aligned (Machine::buffer_alignment)
 
   // Adds a buffer, at the place of one that has the same name and is as large at least.
   void add(kernel::Space space, const std::string& name, int64_t buffer_bytes);

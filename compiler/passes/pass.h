@@ -13,10 +13,10 @@
 namespace firn {
 
 struct PassOptions : RewriteLimit, PassRefusal {
-  explicit PassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr)
+  explicit PassOptions(const Goals& wanted = kDefaultGoals, const Machine* machine = nullptr)
       : target(machine), goals(wanted) {}
 
-  const TargetInfo* target;          // null: target-independent passes only
+  const Machine* target;             // null: target-independent passes only
   std::span<const NamedTarget> cpus; // plan-kernels: CPUs of the object, `target` first; none: it alone
   const Goals& goals;
   // plan-kernels: plans that overrule the cost model, and the reasons for what was chosen.

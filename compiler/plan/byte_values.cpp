@@ -39,6 +39,9 @@ bool lies_within(Value value, ByteBounds bounds) {
     return fusion && fusion->is(Opcode::Fusion) && lies(outside_of(*fusion, value));
   }
   case Opcode::Clamp: return lies(maker.operand(0)) && lies(maker.operand(2));
+  case Opcode::Narrow:
+    return static_cast<double>(maker.attributes().integer("low")) >= bounds.low &&
+           static_cast<double>(maker.attributes().integer("high")) <= bounds.high;
   case Opcode::Fusion: return lies(maker.region().results()[static_cast<size_t>(value.index)]);
   case Opcode::ReduceWindow: return simple_reducer(maker) == Opcode::Maximum && all_operands();
   // Conversions to other types round or wrap.

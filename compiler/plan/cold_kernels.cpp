@@ -64,7 +64,7 @@ struct ColdCandidate {
   double share; // share of the time on the CPU where that share is largest
 };
 
-double cycles(const Instruction& instruction, const TargetInfo& target, const KernelPlans& plans) {
+double cycles(const Instruction& instruction, const Machine& target, const KernelPlans& plans) {
   return predicted_cycles(instruction, target, plans.model_weight_bytes) *
          (is_costly(instruction) ? kCostlyFunction : 1);
 }
@@ -75,7 +75,7 @@ bool is_computed(const Instruction& instruction) {
 }
 
 // The network's cycles without the extra time of costly functions, so that shares are not underestimated.
-double network_cycles(const Region& body, const TargetInfo& target, const KernelPlans& plans) {
+double network_cycles(const Region& body, const Machine& target, const KernelPlans& plans) {
   double sum = 0;
   for (const auto& instruction : body.instructions())
     if (is_computed(*instruction)) sum += predicted_cycles(*instruction, target, plans.model_weight_bytes);
@@ -169,7 +169,7 @@ const Instruction* find_unsharable(const Function& function, std::span<const Ker
   return nullptr;
 }
 
-void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlans& plans,
+void shorten_cold_loops(const Region& body, const Machine& target, KernelPlans& plans,
                         const std::function<bool(const Instruction&)>& is_fixed) {
   std::vector<ColdCandidate> candidates;
   double all = network_cycles(body, target, plans);

@@ -23,7 +23,7 @@ const Instruction* find_unsharable(const Function& function, std::span<const Ker
 
 // Has loops over elements that take next to nothing of the network's predicted time repeat none of their
 // code. Plans of instructions that `is_fixed` names stay as they are.
-void shorten_cold_loops(const Region& body, const TargetInfo& target, KernelPlans& plans,
+void shorten_cold_loops(const Region& body, const Machine& target, KernelPlans& plans,
                         const std::function<bool(const Instruction&)>& is_fixed);
 
 } // namespace firn::plan

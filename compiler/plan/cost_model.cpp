@@ -49,16 +49,15 @@ double rows_of(const Instruction& contraction) {
 
 // Cycles of one step of one sum in tile matrices, if each loaded operand serves two products. Columns that do
 // not stay in the first cache level come from the second.
-double tile_matrix_cycles(const Instruction& contraction, const MacInstruction& mac,
-                          const TargetInfo& target) {
+double tile_matrix_cycles(const Instruction& contraction, const MacInstruction& mac, const Machine& target) {
   using Facts = TileMatrixFacts;
   constexpr double kProducts = 2, kGroups = 16;
   double rows = std::clamp<double>(rows_of(contraction), 1, Facts::kRows),
          panel = products(contraction) / mac.k_group() * Facts::kRowBytes,
          cycles = rows * Facts::kRowCycles + Facts::kLoadCycles;
-  if (panel > cache_share::kWorkingSet * static_cast<double>(target.l1_bytes))
+  if (panel > cache_share::kWorkingSet * static_cast<double>(target.cpu.l1_bytes))
     cycles += kGroups * Facts::kRowBytes / kProducts / Facts::kL2BytesPerCycle;
-  return cycles / (rows * target.lanes(32) * kGroups * mac.k_group());
+  return cycles / (rows * target.cpu.lanes(32) * kGroups * mac.k_group());
 }
 
 // Products of several steps that a step of a convolution takes. They hold neighbouring channels; if these
@@ -73,7 +72,7 @@ double products_of_channels(const Instruction& convolution, double instructions,
 
 // The time of one step of the reduction, in FMAs: less than one if a product takes several steps, or rows and
 // columns.
-double products_of_step(const Instruction& contraction, const TargetInfo& target) {
+double products_of_step(const Instruction& contraction, const Machine& target) {
   auto mac = choose_mac(contraction, target, /*strict=*/false);
   if (!mac) return 1;
   bool is_one = mac->kind == MacKind::Fma;
@@ -84,16 +83,19 @@ double products_of_step(const Instruction& contraction, const TargetInfo& target
                           : instructions / mac->k_group();
   auto matrices = in_tile_matrices(*mac, target, /*strict=*/false);
   if (!matrices) return in_vectors;
-  double fmas_per_cycle = target.register_lanes(32) * target.fma_pipes;
+  double fmas_per_cycle = target.cpu.register_lanes(32) * target.cpu.fma_pipes;
   return std::min(in_vectors, tile_matrix_cycles(contraction, *matrices, target) * fmas_per_cycle);
 }
 
+// Limits and their constants, a rounding, a conversion and a truncation.
+constexpr double kNarrowOperations = 6;
+
 // Counts multiply-adds, or other operations, of which a machine does equally many.
-double operations(const Instruction& instruction, const TargetInfo& target) {
+double operations(const Instruction& instruction, const Machine& target) {
   double count = 0;
   if (instruction.num_results() == 1 && !instruction.is(Opcode::Constant) &&
       !instruction.is(Opcode::Parameter))
-    count = elements(instruction.type());
+    count = elements(instruction.type()) * (instruction.is(Opcode::Narrow) ? kNarrowOperations : 1);
   if (instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution))
     return count * products(instruction) * products_of_step(instruction, target);
   double inner_count = 0;
@@ -110,21 +112,22 @@ double bytes_of(const Type& type) {
 
 } // namespace
 
-double bytes_per_cycle(double working_set, const TargetInfo& target) {
+double bytes_per_cycle(double working_set, const Machine& target) {
   auto stays = [&](int64_t cache_bytes) {
     return working_set <= cache_share::kWorkingSet * static_cast<double>(cache_bytes);
   };
-  return stays(target.l1_bytes)   ? target.l1_bytes_per_cycle
-         : stays(target.l2_bytes) ? target.l2_bytes_per_cycle
-         : stays(target.l3_bytes) ? target.l3_bytes_per_cycle
-                                  : target.memory_bytes_per_cycle;
+  return stays(target.cpu.l1_bytes)   ? target.cpu.l1_bytes_per_cycle
+         : stays(target.cpu.l2_bytes) ? target.cpu.l2_bytes_per_cycle
+         : stays(target.cpu.l3_bytes) ? target.cpu.l3_bytes_per_cycle
+                                      : target.cpu.memory_bytes_per_cycle;
 }
 
-double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int64_t model_weight_bytes) {
+double stream_cycles(double bytes, int64_t passes, const Machine& target, int64_t model_weight_bytes) {
   auto rate = [&](double stays) {
-    return stays <= cache_share::kWeights * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
-           : stays <= static_cast<double>(target.l3_bytes)                       ? target.l3_bytes_per_cycle
-                                                           : target.memory_bytes_per_cycle;
+    return stays <= cache_share::kWeights * static_cast<double>(target.cpu.l2_bytes)
+               ? target.cpu.l2_bytes_per_cycle
+           : stays <= static_cast<double>(target.cpu.l3_bytes) ? target.cpu.l3_bytes_per_cycle
+                                                               : target.cpu.memory_bytes_per_cycle;
   };
   double first = bytes / rate(std::max(bytes, static_cast<double>(model_weight_bytes)));
   return first + static_cast<double>(passes - 1) * bytes / rate(bytes);
@@ -139,8 +142,7 @@ double imbalance(int64_t items, int threads) {
   return static_cast<double>(max * threads) / static_cast<double>(items);
 }
 
-double predicted_cycles(const Instruction& instruction, const TargetInfo& target,
-                        int64_t model_weight_bytes) {
+double predicted_cycles(const Instruction& instruction, const Machine& target, int64_t model_weight_bytes) {
   double count = operations(instruction, target), weights = 0, activations = 0;
   for (Value operand : instruction.operands()) {
     // A gather reads only a part of its table.
@@ -151,8 +153,8 @@ double predicted_cycles(const Instruction& instruction, const TargetInfo& target
       activations += bytes_of(operand.type());
   }
   for (int i = 0; i < instruction.num_results(); ++i) activations += bytes_of(instruction.type(i));
-  double compute = count / (target.register_lanes(32) * target.fma_pipes);
-  return overlapped(std::max(compute, activations / target.l2_bytes_per_cycle),
+  double compute = count / (target.cpu.register_lanes(32) * target.cpu.fma_pipes);
+  return overlapped(std::max(compute, activations / target.cpu.l2_bytes_per_cycle),
                     stream_cycles(weights, 1, target, model_weight_bytes));
 }
 

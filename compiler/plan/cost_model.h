@@ -4,7 +4,7 @@
 #pragma once
 
 #include "compiler/graph/module.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <cmath>
 
@@ -31,13 +31,13 @@ inline int64_t share_of(int64_t cache_bytes, double share) {
 
 // Bytes per cycle at which a working set that is read again and again arrives, from the nearest level in
 // which it stays.
-double bytes_per_cycle(double working_set, const TargetInfo& target);
+double bytes_per_cycle(double working_set, const Machine& target);
 
 // Bytes of the constants of a region and its inner regions; for the body of a model, all its weights.
 int64_t constant_bytes(const Region& region);
 // Cycles of `passes` over weights. The first pass of a run comes from where the whole model's weights stay
 // between runs.
-double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int64_t model_weight_bytes);
+double stream_cycles(double bytes, int64_t passes, const Machine& target, int64_t model_weight_bytes);
 // Cycles of computing and streaming at the same time: the longer one, and the part of the shorter that it
 // does not hide.
 double overlapped(double compute, double stream);
@@ -64,6 +64,6 @@ double imbalance(int64_t items, int threads);
 // Cycles of one run of an instruction: the longer of its arithmetic at the machine's rate and the traffic of
 // its operands and results. Bodies of loops count once. It knows nothing of tiles or algorithms: good for
 // shares of a whole network, not for choosing between forms of one instruction.
-double predicted_cycles(const Instruction& instruction, const TargetInfo& target, int64_t model_weight_bytes);
+double predicted_cycles(const Instruction& instruction, const Machine& target, int64_t model_weight_bytes);
 
 } // namespace firn::plan

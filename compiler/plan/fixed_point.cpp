@@ -74,8 +74,8 @@ bool are_finite(const std::vector<double>& numbers) {
 
 } // namespace
 
-bool prefers_fixed_point(const TargetInfo& target) {
-  return !target.has_float;
+bool prefers_fixed_point(const Machine& target) {
+  return !target.cpu.has_float;
 }
 
 std::optional<FixedPoint> choose_fixed_point(const std::vector<FixedPointTerm>& terms,

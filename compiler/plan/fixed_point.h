@@ -8,7 +8,7 @@
 // Of what rounding in floats gives, q is within one.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace firn::plan {
 
 // Whether rounding to bytes is computed in integers.
-bool prefers_fixed_point(const TargetInfo& target);
+bool prefers_fixed_point(const Machine& target);
 
 // A term of the number to be rounded: an integer n times a factor for each channel.
 struct FixedPointTerm {

@@ -47,30 +47,30 @@ bool is_known(Value value) {
 
 } // namespace
 
-bool has_vectors(const TargetInfo& target) {
-  return target.lanes(32) > 1;
+bool has_vectors(const Machine& target) {
+  return target.cpu.lanes(32) > 1;
 }
 
-bool multiplies_floats(const TargetInfo& target) {
-  return target.has_float;
+bool multiplies_floats(const Machine& target) {
+  return target.cpu.has_float;
 }
 
-bool fuses_multiply_adds(const TargetInfo& target) {
-  return target.has_fma;
+bool fuses_multiply_adds(const Machine& target) {
+  return target.cpu.has_fma;
 }
 
-bool needs_signed_weights(const TargetInfo& target) {
+bool needs_signed_weights(const Machine& target) {
   return dot4_facts(target, Factor::U8, Factor::S8).form == MacForm::Native &&
          dot4_facts(target, Factor::U8, Factor::U8).form != MacForm::Native;
 }
 
-bool needs_unsigned_activations(const TargetInfo& target) {
+bool needs_unsigned_activations(const Machine& target) {
   return dot4_facts(target, Factor::U8, Factor::S8).form == MacForm::Native &&
          dot4_facts(target, Factor::S8, Factor::S8).form != MacForm::Native;
 }
 
-int channel_block(const TargetInfo& target) {
-  return target.channel_block();
+int channel_block(const Machine& target) {
+  return target.cpu.channel_block();
 }
 
 bool prefers_channel_blocks(const Instruction& convolution, int block) {
@@ -93,7 +93,7 @@ bool prefers_channel_blocks(const Instruction& convolution, int block) {
   return filters % block == 0 && filter.dim(1) % block == 0;
 }
 
-bool has_channels_for_blocks(const Instruction& convolution, const TargetInfo& target) {
+bool has_channels_for_blocks(const Instruction& convolution, const Machine& target) {
   int64_t channels = convolution.operand(0).dim(1);
   if (channels >= kFewChannels) return true;
   auto mac = choose_mac(convolution, target, /*strict=*/false);
@@ -133,7 +133,7 @@ bool has_polyphase_kernel(const Instruction& convolution, int block) {
   return convolution.operand(1).dim(0) % block == 0 && is_known(convolution.operand(1));
 }
 
-bool is_slicing_profitable(int64_t filters, const TargetInfo& target) {
+bool is_slicing_profitable(int64_t filters, const Machine& target) {
   return has_vectors(target) && filters >= kMinSlicedVectors * channel_block(target);
 }
 
@@ -154,7 +154,7 @@ bool sums_convolution(const Instruction& reduce) {
 
 // The outermost reduced dim is left to the second step, so that the first reduces memory that lies together.
 // The dim is cut if it is long, so that the second step has little to do, or if it alone is reduced.
-std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const TargetInfo& target,
+std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const Machine& target,
                                                  int threads) {
   const Type& operand = reduce.operand(0).type();
   const std::vector<int64_t>& dims = reduce.attributes().ints("dims");
@@ -173,16 +173,16 @@ std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, cons
   return std::nullopt;
 }
 
-bool spills_last_level(const Type& map, const TargetInfo& target) {
+bool spills_last_level(const Type& map, const Machine& target) {
   return static_cast<int64_t>(map.at_bound().physical_byte_size()) >
-         share_of(target.l2_bytes, cache_share::kHandedOn);
+         share_of(target.cpu.l2_bytes, cache_share::kHandedOn);
 }
 
-std::optional<size_t> dim_to_unfold(const Instruction& convolution, const TargetInfo& target, bool strict) {
+std::optional<size_t> dim_to_unfold(const Instruction& convolution, const Machine& target, bool strict) {
   constexpr int64_t kMinGain = 2;      // times fewer products: fewer do not pay for the copies
   constexpr int64_t kMaxUnfolded = 16; // positions, each of which is a kernel that copies
   const Type &input = convolution.operand(0).type(), &filters = convolution.operand(1).type();
-  if (target.vector_bits != 0 || !input.is_static() || !filters.is_static() ||
+  if (target.cpu.vector_bits != 0 || !input.is_static() || !filters.is_static() ||
       convolution.type().num_elements() == 0 || convolution.attributes().integer("groups", 1) != 1)
     return std::nullopt;
   auto mac = choose_mac(convolution, target, strict);

@@ -76,7 +76,7 @@ bool has_fitting_pairs(const Instruction& contraction) {
 
 // The product of integers in blocks, which count from 0, and rows of bytes. Integers of four bits are so
 // small that pairs of products always fit 16 bits.
-MacInstruction product_of_byte_rows(const Instruction& blocked_dot, const TargetInfo& target) {
+MacInstruction product_of_byte_rows(const Instruction& blocked_dot, const Machine& target) {
   MacInstruction mac{MacKind::Dot4, DType::I8, DType::U8, DType::I32};
   bool is_profitable = narrow_dot4_facts(target).instructions < facts_of(mac, target).instructions;
   if (is_profitable && blocked_dot.operand(1).dtype() == DType::U4) mac.kind = MacKind::Dot4Narrow;
@@ -114,8 +114,7 @@ bool accumulates_bytes_in_f32(const Instruction& convolution) {
          convolution.type().dtype == DType::I32 && products <= kExactSums / (255 * 255);
 }
 
-std::optional<MacInstruction> choose_mac(const Instruction& contraction, const TargetInfo& target,
-                                         bool strict) {
+std::optional<MacInstruction> choose_mac(const Instruction& contraction, const Machine& target, bool strict) {
   if (multiplies_byte_rows(contraction)) return product_of_byte_rows(contraction, target);
   DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
   std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
@@ -129,13 +128,13 @@ std::optional<MacInstruction> choose_mac(const Instruction& contraction, const T
   return mac;
 }
 
-std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const TargetInfo& target,
+std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const Machine& target,
                                                bool strict) {
   MacKind narrow = widest_kind(mac.lhs, mac.rhs);
   // The sums pass to vectors with as many lanes.
-  bool fits = target.lanes(bit_width(mac.accumulator)) * 4 == TileMatrixFacts::kRowBytes;
+  bool fits = target.cpu.lanes(bit_width(mac.accumulator)) * 4 == TileMatrixFacts::kRowBytes;
   bool has_steps = narrow != MacKind::Fma && !is_i16_pair(mac.lhs, mac.rhs);
-  if (!target.has_tile_matrices || !fits || !has_steps) return std::nullopt;
+  if (!target.cpu.has_tile_matrices || !fits || !has_steps) return std::nullopt;
   if (strict && narrow == MacKind::Dot2) return std::nullopt;
   return MacInstruction{MacKind::TileMatrix, mac.lhs, mac.rhs, mac.accumulator};
 }
@@ -162,7 +161,7 @@ std::string check_mac(const MacInstruction& mac, const Instruction& contraction)
   return "";
 }
 
-MacFacts facts_of(const MacInstruction& mac, const TargetInfo& target) {
+MacFacts facts_of(const MacInstruction& mac, const Machine& target) {
   if (mac.kind == MacKind::Dot4) return dot4_facts(target, factor_of(mac.lhs), factor_of(mac.rhs));
   if (mac.kind == MacKind::Dot4Narrow) return narrow_dot4_facts(target);
   if (mac.kind == MacKind::Dot2)
@@ -171,7 +170,7 @@ MacFacts facts_of(const MacInstruction& mac, const TargetInfo& target) {
   return fma_facts(target, is_float(mac.accumulator));
 }
 
-bool is_profitable_in_pairs(const TargetInfo& target) {
+bool is_profitable_in_pairs(const Machine& target) {
   const MacInstruction pairs{MacKind::Dot2, DType::I16, DType::I8, DType::I32};
   const MacFacts facts = facts_of(pairs, target);
   return facts.form == MacForm::Native &&

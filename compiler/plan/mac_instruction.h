@@ -38,19 +38,17 @@ bool accumulates_bytes_in_f32(const Instruction& convolution);
 
 // The product of a dot or convolution, of as many steps as its types allow. `strict`: no bf16 instructions,
 // which flush subnormal numbers to zero.
-std::optional<MacInstruction> choose_mac(const Instruction& contraction, const TargetInfo& target,
-                                         bool strict);
+std::optional<MacInstruction> choose_mac(const Instruction& contraction, const Machine& target, bool strict);
 // The product in tile matrices. Nothing if the CPU or the types have none, or if `strict` and they flush
 // subnormal numbers to zero.
-std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const TargetInfo& target,
-                                               bool strict);
+std::optional<MacInstruction> in_tile_matrices(const MacInstruction& mac, const Machine& target, bool strict);
 // Why a dot or convolution cannot use such a product; empty: it can.
 std::string check_mac(const MacInstruction& mac, const Instruction& contraction);
 
 // The instructions that the product takes on a CPU.
-MacFacts facts_of(const MacInstruction& mac, const TargetInfo& target);
+MacFacts facts_of(const MacInstruction& mac, const Machine& target);
 // Whether a step of i16 and bytes, two of which are multiplied together, takes less time than a step of
 // floats.
-bool is_profitable_in_pairs(const TargetInfo& target);
+bool is_profitable_in_pairs(const Machine& target);
 
 } // namespace firn::plan

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/support/goals.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ class ScheduleDatabase;
 struct Explanation;
 
 struct PlanOptions {
-  const TargetInfo& target;
+  const Machine& target;
   const Goals& goals = kDefaultGoals;
   const ScheduleDatabase* schedules = nullptr; // overrules the cost model in kernels that it has a line for
   std::vector<Explanation>* explanations = nullptr; // filled in the order of the program
@@ -25,7 +25,7 @@ struct PlanOptions {
   // a name are.
   std::string cpu = {};
   // The least able of several CPUs, which the text's plans for all are for; null: `target`.
-  const TargetInfo* baseline = nullptr;
+  const Machine* baseline = nullptr;
   // Plans in the text are for other dims, and passed over.
   bool ignores_written = false;
 };

@@ -184,9 +184,9 @@ private:
     std::optional<KernelRoot> root = find_contraction(instruction);
     if (!root->op->is(Opcode::Convolution)) return false;
     if (options_.goals.strict_math() && accumulates_in_f32(root->op->type().dtype)) return false;
-    const TargetInfo& target = options_.target;
+    const Machine& target = options_.target;
     auto shared = std::make_shared<ComputedConvolution>(
-        ComputedConvolution::of(*root, instruction.type(), target.lanes(32)));
+        ComputedConvolution::of(*root, instruction.type(), target.cpu.lanes(32)));
     const ComputedConvolution& computed = *shared;
     if (!is_packable_constant(computed.filter)) return false;
     WinogradCandidate candidate;

@@ -41,11 +41,11 @@ Result check_header(const std::string& place, const std::string& line) {
 
 } // namespace
 
-std::string kernel_signature(const Instruction& instruction, const TargetInfo& target) {
+std::string kernel_signature(const Instruction& instruction, const Machine& target) {
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root) root = find_pooling(instruction);
   const Instruction& op = root ? *root->op : instruction;
-  std::string text = target.cpu + " " + std::string(opcode_name(op.opcode())) + members_text(op) + "(";
+  std::string text = target.processor + " " + std::string(opcode_name(op.opcode())) + members_text(op) + "(";
   for (int i = 0; i < op.num_operands(); ++i) text += (i ? ", " : "") + op.operand(i).type().to_string();
   Attributes own = op.attributes();
   own.erase("plan");

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "compiler/plan/candidate.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <map>
 #include <optional>
@@ -21,7 +21,7 @@ namespace firn::plan {
 
 // The signature that identifies the kernel of an instruction in a database: CPU, operation, types and
 // attributes. A fusion around a dot or convolution has the signature of that one.
-std::string kernel_signature(const Instruction& instruction, const TargetInfo& target);
+std::string kernel_signature(const Instruction& instruction, const Machine& target);
 
 class ScheduleDatabase {
 public:

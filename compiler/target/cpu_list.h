@@ -1,7 +1,7 @@
 // The CPUs of one object that has code for several.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <span>
 
@@ -10,7 +10,7 @@ namespace firn {
 // A CPU by the name it was asked for with.
 struct NamedTarget {
   std::string name; // "x86-64-v3", "armv8.2-a+dotprod"
-  TargetInfo target;
+  Machine target;
 };
 
 // The CPUs of these names (find_target), the most able first: the order in which a program takes the first

@@ -1,7 +1,7 @@
 // The table of CPUs: what LLVM's feature lists do not tell, which is caches, pipes and the usual triple.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <cstdint>
 #include <span>
@@ -17,7 +17,7 @@ struct CpuRow {
   int fma_latency, fma_pipes; // for FMAs of such vectors
   int64_t l1_kib, l2_kib, l3_kib;
   double l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;
-  int memory_streams = 0; // see TargetInfo
+  int memory_streams = 0; // see Machine
   // The instruction for pairs of bf16 takes longer than FMAs of the f32 that they widen to.
   bool slow_bf16_pairs = false;
   double loads_per_cycle = 2; // loads of vectors
@@ -26,7 +26,7 @@ std::span<const CpuRow> cpu_table();
 // The row of that name, or null.
 const CpuRow* find_cpu_row(std::string_view name, Arch arch);
 
-// A CPU feature by LLVM's name and its bit in TargetInfo::required_cpu_features. The numbers are those of
+// A CPU feature by LLVM's name and its bit in Machine::required_cpu_features. The numbers are those of
 // include/firn/cpu_features.h, which this folder does not include; a test compares them.
 struct CpuFeature {
   std::string_view name;

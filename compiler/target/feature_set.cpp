@@ -75,8 +75,7 @@ std::span<const std::string_view> base_of(Arch arch) {
 
 class Chooser {
 public:
-  Chooser(const llvm::Target& target, const TargetInfo& machine, std::string_view base,
-          std::string_view wanted)
+  Chooser(const llvm::Target& target, const Machine& machine, std::string_view base, std::string_view wanted)
       : target_(target), machine_(machine), items_(split_items(wanted)) {
     set_.text = base;
     for (const Item& item : items_) add(item.on, item.name);
@@ -98,9 +97,9 @@ public:
       if (set_.has(name)) add(false, std::string(name)), refresh();
     for (std::string_view name : base_of(machine_.arch)) {
       if (!set_.has(name))
-        return usage_error("cpu '" + machine_.cpu + "'" + (items_.empty() ? "" : " with these features") +
-                           " lacks '" + std::string(name) + "', without which Firn " + "has no code for " +
-                           machine_.triple);
+        return usage_error("cpu '" + machine_.processor + "'" +
+                           (items_.empty() ? "" : " with these features") + " lacks '" + std::string(name) +
+                           "', without which Firn " + "has no code for " + machine_.triple);
     }
     if (set_.text.ends_with(',')) set_.text.pop_back();
     return std::move(set_);
@@ -109,7 +108,7 @@ public:
 private:
   void add(bool on, const std::string& name) { set_.text += (on ? "+" : "-") + name + ","; }
   void refresh() {
-    set_.subtarget.reset(target_.createMCSubtargetInfo(machine_.triple, machine_.cpu, set_.text));
+    set_.subtarget.reset(target_.createMCSubtargetInfo(machine_.triple, machine_.processor, set_.text));
   }
 
   Result check_name(const Item& item) const {
@@ -185,14 +184,14 @@ private:
   }
 
   const llvm::Target& target_;
-  const TargetInfo& machine_;
+  const Machine& machine_;
   std::vector<Item> items_;
   FeatureSet set_;
 };
 
 } // namespace
 
-Expected<FeatureSet> choose_features(const llvm::Target& target, const TargetInfo& machine,
+Expected<FeatureSet> choose_features(const llvm::Target& target, const Machine& machine,
                                      std::string_view base, std::string_view wanted) {
   return Chooser(target, machine, base, wanted).choose();
 }

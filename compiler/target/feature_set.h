@@ -2,7 +2,7 @@
 // needs.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -24,7 +24,7 @@ struct FeatureSet {
 // that is added, or, when it was taken away by name, a usage error, as are unknown names, modes that are no
 // features, and CPUs without the base of their architecture. Features that code could use and no constructor
 // can check are switched off.
-Expected<FeatureSet> choose_features(const llvm::Target& target, const TargetInfo& machine,
+Expected<FeatureSet> choose_features(const llvm::Target& target, const Machine& machine,
                                      std::string_view base, std::string_view wanted);
 
 } // namespace firn

@@ -19,16 +19,16 @@ int k_group_of(MacKind kind) {
   return kind == MacKind::Dot2 ? 2 : kind == MacKind::Dot4 || kind == MacKind::Dot4Narrow ? 4 : 1;
 }
 
-MacFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
-  int own = lhs != rhs ? target.unlike_dot4_bits : target.like_dot4_bits,
-      other = lhs != rhs ? target.like_dot4_bits : target.unlike_dot4_bits;
+MacFacts dot4_facts(const Machine& target, Factor lhs, Factor rhs) {
+  int own = lhs != rhs ? target.cpu.unlike_dot4_bits : target.cpu.like_dot4_bits,
+      other = lhs != rhs ? target.cpu.like_dot4_bits : target.cpu.unlike_dot4_bits;
   if (own > 0) return {MacForm::Native, own, 1, 1};
   if (other > 0) return {MacForm::Offset, other, 2, 2};
   // On ARM without vectors one instruction sums a pair and adds it. On x86 an addition alone waits for a sum.
-  if (target.dot2_bits > 0)
+  if (target.cpu.dot2_bits > 0)
     return {MacForm::Pairs,
-            target.dot2_bits,
-            target.dot2_bits > 32 ? 4.0 : 2.0,
+            target.cpu.dot2_bits,
+            target.cpu.dot2_bits > 32 ? 4.0 : 2.0,
             2,
             /*constant_registers=*/0,
             /*sum_latency=*/target.arch == Arch::X86_64 ? 1 : 0};
@@ -36,29 +36,29 @@ MacFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
   return {MacForm::PerStep, 32, 4, 2};
 }
 
-MacFacts narrow_dot4_facts(const TargetInfo& target) {
+MacFacts narrow_dot4_facts(const Machine& target) {
   // Three instructions: pairs of products, pairs of these by a factor of one, and the sum.
-  if (target.byte_pair_bits > 0) return {MacForm::Native, target.byte_pair_bits, 2.1, 1, 1, 1};
+  if (target.cpu.byte_pair_bits > 0) return {MacForm::Native, target.cpu.byte_pair_bits, 2.1, 1, 1, 1};
   return dot4_facts(target, Factor::U8, Factor::S8);
 }
 
-MacFacts i16_dot2_facts(const TargetInfo& target) {
+MacFacts i16_dot2_facts(const Machine& target) {
   // CPUs that sum four products of bytes in an instruction also sum two of i16 (vpdpwssd).
-  if (target.arch == Arch::X86_64 && target.unlike_dot4_bits > 0)
-    return {MacForm::Native, target.unlike_dot4_bits, 1, 1};
+  if (target.arch == Arch::X86_64 && target.cpu.unlike_dot4_bits > 0)
+    return {MacForm::Native, target.cpu.unlike_dot4_bits, 1, 1};
   // Other x86 adds by a second instruction, for which it has more pipes than for products.
-  if (target.arch == Arch::X86_64) return {MacForm::Native, target.dot2_bits, 1.3, 1, 0, 1};
-  if (target.dot2_bits == 32) return {MacForm::Native, 32, 1, 1};
+  if (target.arch == Arch::X86_64) return {MacForm::Native, target.cpu.dot2_bits, 1.3, 1, 0, 1};
+  if (target.cpu.dot2_bits == 32) return {MacForm::Native, 32, 1, 1};
   return {MacForm::PerStep, 32, 4, 2};
 }
 
-MacFacts bf16_dot2_facts(const TargetInfo& target) {
-  if (target.bf16_dot2_bits > 0) return {MacForm::Native, target.bf16_dot2_bits, 1, 1};
-  return {MacForm::PerStep, 32, target.has_fma ? 2.0 : 4.0, 2};
+MacFacts bf16_dot2_facts(const Machine& target) {
+  if (target.cpu.bf16_dot2_bits > 0) return {MacForm::Native, target.cpu.bf16_dot2_bits, 1, 1};
+  return {MacForm::PerStep, 32, target.cpu.has_fma ? 2.0 : 4.0, 2};
 }
 
-MacFacts fma_facts(const TargetInfo& target, bool is_float) {
-  bool is_one = is_float ? target.has_fma : target.vector_bits == 0 && target.arch != Arch::X86_64;
+MacFacts fma_facts(const Machine& target, bool is_float) {
+  bool is_one = is_float ? target.cpu.has_fma : target.cpu.vector_bits == 0 && target.arch != Arch::X86_64;
   return {is_one ? MacForm::Native : MacForm::PerStep, 32, is_one ? 1.0 : 2.0, 1};
 }
 

@@ -7,7 +7,7 @@
 // of a pair saturates (MacKind::Dot4Narrow).
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <string_view>
 
@@ -43,12 +43,12 @@ struct MacFacts {
   int sum_latency = 0;        // cycles from a sum to the next one over it; 0: an FMA's for each instruction
 };
 // How the CPU does a product of several steps; factors come in either order.
-MacFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs);
-MacFacts narrow_dot4_facts(const TargetInfo& target);
-MacFacts i16_dot2_facts(const TargetInfo& target);
-MacFacts bf16_dot2_facts(const TargetInfo& target);
+MacFacts dot4_facts(const Machine& target, Factor lhs, Factor rhs);
+MacFacts narrow_dot4_facts(const Machine& target);
+MacFacts i16_dot2_facts(const Machine& target);
+MacFacts bf16_dot2_facts(const Machine& target);
 // How the CPU does one step of floats, or of integers of 32 bits.
-MacFacts fma_facts(const TargetInfo& target, bool is_float);
+MacFacts fma_facts(const Machine& target, bool is_float);
 
 // Tile matrices: a product adds to sums of `rows` x 16 columns. It multiplies rows of steps, kRowBytes each,
 // by rows that hold a k group of 32 bits for each column.

@@ -1,7 +1,7 @@
 // The triple a target is compiled for: what the user gave, completed by what the CPU and the platform say.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <llvm/TargetParser/Triple.h>
 

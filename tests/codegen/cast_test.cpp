@@ -15,8 +15,8 @@ using namespace kernel;
 TEST_CASE("every 16-bit float widens exactly", "[ops]") {
   std::vector<uint16_t> all(65536);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (HalfKind kind : half_kinds) {
       for (int lanes : {1, 16}) {
         auto got =
@@ -30,7 +30,7 @@ TEST_CASE("every 16-bit float widens exactly", "[ops]") {
                                        : got[i] == want && std::signbit(got[i]) == std::signbit(want);
           if (!good)
             FAIL(scalar_name(kind.scalar)
-                 << " " << i << " gave " << got[i] << ", wanted " << want << " on " << target.cpu);
+                 << " " << i << " gave " << got[i] << ", wanted " << want << " on " << target.processor);
         }
       }
     }
@@ -65,7 +65,7 @@ template <class T> static std::vector<T> boundaries(int mantissa_bits) {
 }
 
 template <class T>
-static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind, int lanes,
+static void check_narrowing(const Machine& target, Scalar from, HalfKind kind, int lanes,
                             bool flushes_bf16 = false) {
   std::vector<T> numbers = boundaries<T>(kind.mantissa_bits);
   // Subnormal numbers may become zeros or stay, so they are left out.
@@ -83,27 +83,28 @@ static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind
         is_nan_bits(want, kind.mantissa_bits) ? is_nan_bits(got[i], kind.mantissa_bits) : got[i] == want;
     if (!good) {
       FAIL(scalar_name(from) << " " << numbers[i] << " to " << scalar_name(kind.scalar) << " gave " << got[i]
-                             << ", wanted " << want << " on " << target.cpu << ", " << lanes << " lanes");
+                             << ", wanted " << want << " on " << target.processor << ", " << lanes
+                             << " lanes");
     }
   }
 }
 
 TEST_CASE("narrowing to 16-bit floats rounds once, to nearest even", "[ops]") {
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     for (HalfKind kind : half_kinds) {
       for (int lanes : {1, 16}) {
-        if (target.has_float) check_narrowing<float>(target, Scalar::F32, kind, lanes);
-        if (target.has_double) check_narrowing<double>(target, Scalar::F64, kind, lanes);
+        if (target.cpu.has_float) check_narrowing<float>(target, Scalar::F32, kind, lanes);
+        if (target.cpu.has_double) check_narrowing<double>(target, Scalar::F64, kind, lanes);
       }
     }
   }
 }
 
 TEST_CASE("narrowing to bf16 by the CPU's own instruction rounds alike, but for subnormal numbers", "[ops]") {
-  for (const TargetInfo& target : runnable_targets())
+  for (const Machine& target : runnable_targets())
     for (HalfKind kind : half_kinds)
       for (int lanes : {1, 8, 16})
-        if (target.has_float && kind.scalar == Scalar::BF16)
+        if (target.cpu.has_float && kind.scalar == Scalar::BF16)
           check_narrowing<float>(target, Scalar::F32, kind, lanes, /*flushes_bf16=*/true);
 }
 
@@ -112,8 +113,8 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
   for (uint32_t i = 0; i < 64; ++i)
     for (uint32_t j = 0; j < 64; ++j)
       a.push_back(static_cast<uint16_t>(i * 1021)), b.push_back(static_cast<uint16_t>(j * 1019 + 7));
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (HalfKind kind : half_kinds) {
       auto results = run_ops(target, 16, {kind.scalar, kind.scalar}, {bytes_of(a), bytes_of(b)}, kind.scalar,
                              [](Builder& builder, const std::vector<Register>& v) {
@@ -130,7 +131,7 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
               is_nan_bits(want, kind.mantissa_bits) ? is_nan_bits(got, kind.mantissa_bits) : got == want;
           if (!good)
             FAIL("op " << r << " of " << x << ", " << y << " gave " << got << ", wanted " << want << " on "
-                       << target.cpu);
+                       << target.processor);
         }
       }
     }
@@ -181,7 +182,7 @@ template <class I, class F> static I saturate(F value) {
 }
 
 template <class I, class F>
-static void check_float_to_integer(const TargetInfo& target, Scalar from, Scalar to, int lanes) {
+static void check_float_to_integer(const Machine& target, Scalar from, Scalar to, int lanes) {
   std::vector<F> numbers = edge_floats<F>();
   bool is_signed = std::is_signed_v<I>;
   auto results = run_ops(
@@ -197,13 +198,13 @@ static void check_float_to_integer(const TargetInfo& target, Scalar from, Scalar
                 numbers[i] < std::ldexp(F(1), std::numeric_limits<I>::digits);
     if (got != want || (fits && plain != want)) {
       FAIL(numbers[i] << " of " << scalar_name(from) << " to " << scalar_name(to) << " gave " << +got
-                      << " and " << +plain << ", wanted " << +want << " on " << target.cpu << ", " << lanes
-                      << " lanes");
+                      << " and " << +plain << ", wanted " << +want << " on " << target.processor << ", "
+                      << lanes << " lanes");
     }
   }
 }
 
-template <class F> static void check_all_to_integer(const TargetInfo& target, Scalar from, int lanes) {
+template <class F> static void check_all_to_integer(const Machine& target, Scalar from, int lanes) {
   check_float_to_integer<int8_t, F>(target, from, Scalar::I8, lanes);
   check_float_to_integer<uint8_t, F>(target, from, Scalar::I8, lanes);
   check_float_to_integer<int16_t, F>(target, from, Scalar::I16, lanes);
@@ -214,16 +215,16 @@ template <class F> static void check_all_to_integer(const TargetInfo& target, Sc
 }
 
 TEST_CASE("floats to integers truncate, and saturate where asked", "[ops]") {
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
-      if (target.has_float) check_all_to_integer<float>(target, Scalar::F32, lanes);
-      if (target.has_double) check_all_to_integer<double>(target, Scalar::F64, lanes);
+      if (target.cpu.has_float) check_all_to_integer<float>(target, Scalar::F32, lanes);
+      if (target.cpu.has_double) check_all_to_integer<double>(target, Scalar::F64, lanes);
     }
   }
 }
 
 template <class I, class F>
-static void check_integer_to_float(const TargetInfo& target, Scalar from, Scalar to, int lanes) {
+static void check_integer_to_float(const Machine& target, Scalar from, Scalar to, int lanes) {
   using L = std::numeric_limits<I>;
   std::vector<I> numbers = {0,
                             1,
@@ -248,12 +249,12 @@ static void check_integer_to_float(const TargetInfo& target, Scalar from, Scalar
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (got[i] != static_cast<F>(numbers[i])) {
       FAIL(+numbers[i] << " of " << scalar_name(from) << " to " << scalar_name(to) << " gave " << got[i]
-                       << " on " << target.cpu);
+                       << " on " << target.processor);
     }
   }
 }
 
-template <class F> static void check_all_to_float(const TargetInfo& target, Scalar to, int lanes) {
+template <class F> static void check_all_to_float(const Machine& target, Scalar to, int lanes) {
   check_integer_to_float<int8_t, F>(target, Scalar::I8, to, lanes);
   check_integer_to_float<uint8_t, F>(target, Scalar::I8, to, lanes);
   check_integer_to_float<int32_t, F>(target, Scalar::I32, to, lanes);
@@ -263,10 +264,10 @@ template <class F> static void check_all_to_float(const TargetInfo& target, Scal
 }
 
 TEST_CASE("integers to floats round to nearest even", "[ops]") {
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
-      if (target.has_float) check_all_to_float<float>(target, Scalar::F32, lanes);
-      if (target.has_double) check_all_to_float<double>(target, Scalar::F64, lanes);
+      if (target.cpu.has_float) check_all_to_float<float>(target, Scalar::F32, lanes);
+      if (target.cpu.has_double) check_all_to_float<double>(target, Scalar::F64, lanes);
     }
   }
 }
@@ -274,7 +275,7 @@ TEST_CASE("integers to floats round to nearest even", "[ops]") {
 TEST_CASE("integers widen, narrow and change kind", "[ops]") {
   std::vector<int16_t> numbers = {0,    1,     -1,     127, 128, 255,  256,   -128,
                                   -129, 32767, -32768, 77,  -77, 1000, -1000, 5};
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
       auto results = run_ops(
           target, lanes, {Scalar::I16}, {bytes_of(numbers)}, Scalar::I64,
@@ -332,7 +333,7 @@ TEST_CASE("narrow rounds floats to even, moves them by a zero point and saturate
     Scalar to;
     int low, high, zero;
   };
-  for (const TargetInfo& target : runnable_targets())
+  for (const Machine& target : runnable_targets())
     for (Range range : {Range{Scalar::I8, 0, 255, 0},
                         {Scalar::I8, 0, 255, 131},
                         {Scalar::I8, 0, 255, 255},
@@ -351,7 +352,7 @@ TEST_CASE("narrow rounds floats to even, moves them by a zero point and saturate
       // Vectors are narrowed one after the other, and several beside each other are narrowed together.
       for (auto [lanes, unroll, bounded] :
            {std::tuple{1, 1, false}, {1, 1, true}, {16, 1, false}, {16, 1, true}, {16, 5, false}}) {
-        if (!target.has_float) continue;
+        if (!target.cpu.has_float) continue;
         const std::vector<float>& given = bounded ? ordinary : numbers;
         auto emit = [&, lanes = lanes, bounded = bounded](Builder& b, const std::vector<Register>& v) {
           std::vector<Register> narrowed;
@@ -369,8 +370,9 @@ TEST_CASE("narrow rounds floats to even, moves them by a zero point and saturate
             double inside = std::clamp<double>(number, range.low - range.zero, range.high - range.zero);
             int64_t want = static_cast<int64_t>(std::nearbyint(inside)) + range.zero;
             if (std::isnan(number)) want = range.low;
-            INFO(target.cpu << ", " << lanes << " lanes, " << unroll << " times, " << number << " to " << bits
-                            << " bits, in " << range.low << ".." << range.high << " from " << range.zero);
+            INFO(target.processor << ", " << lanes << " lanes, " << unroll << " times, " << number << " to "
+                                  << bits << " bits, in " << range.low << ".." << range.high << " from "
+                                  << range.zero);
             CHECK((got[i] & mask) == (want & mask));
           }
         }

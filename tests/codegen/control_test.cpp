@@ -12,8 +12,8 @@ using namespace kernel;
 
 static const MachineType i32{Scalar::I32, 1};
 
-static std::vector<int32_t> run_kernel(const TargetInfo& target, const std::vector<int32_t>& in,
-                                       size_t out_size, const std::function<void(Builder&)>& build) {
+static std::vector<int32_t> run_kernel(const Machine& target, const std::vector<int32_t>& in, size_t out_size,
+                                       const std::function<void(Builder&)>& build) {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "kernel_under_test";
   Builder b(*kernel);
@@ -76,7 +76,7 @@ TEST_CASE("unrolled loops do every iteration once and in order", "[control]") {
 }
 
 TEST_CASE("branches and while loops carry their values", "[control]") {
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     auto got = run_kernel(target, {27, 6, 1}, 6, [](Builder& b) {
       b.loop(0, 3, 1, [&](const IntExpr& n) {
         // Collatz steps and the largest number on the way.
@@ -105,7 +105,7 @@ TEST_CASE("branches and while loops carry their values", "[control]") {
         b.store(result[2], 1, 2 * n + 1);
       });
     });
-    INFO(target.cpu);
+    INFO(target.processor);
     CHECK(got == std::vector<int32_t>{111, 9232, 8, 16, 0, 0});
   }
 }
@@ -113,7 +113,7 @@ TEST_CASE("branches and while loops carry their values", "[control]") {
 TEST_CASE("index expressions divide towards minus infinity", "[control]") {
   std::vector<int32_t> in(9);
   std::iota(in.begin(), in.end(), -4);
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     auto got = run_kernel(target, in, 9 * 6, [](Builder& b) {
       b.loop(0, 9, 1, [&](const IntExpr& n) {
         IntExpr x = b.symbolic(b.load(i32, 0, n), -4, 4);
@@ -129,7 +129,7 @@ TEST_CASE("index expressions divide towards minus infinity", "[control]") {
           down(x, 3), x - 3 * down(x, 3), down(x, 4), x - 4 * down(x, 4), std::min(x, 2) * std::max(x, -1),
           (x + 4) / 3};
       for (int r = 0; r < 6; ++r) {
-        INFO(target.cpu << ", x = " << x << ", result " << r);
+        INFO(target.processor << ", x = " << x << ", result " << r);
         CHECK(got[static_cast<size_t>(6 * (x + 4) + r)] == want[r]);
       }
     }
@@ -137,7 +137,7 @@ TEST_CASE("index expressions divide towards minus infinity", "[control]") {
 }
 
 TEST_CASE("a parallel kernel covers its range, with scratch of its own", "[control]") {
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     auto got = run_kernel(target, std::vector<int32_t>(64, 5), 64, [](Builder& b) {
       int scratch = b.add_scratch("s", Scalar::I32, 16);
       IntExpr p = b.set_parallel(4);
@@ -147,7 +147,7 @@ TEST_CASE("a parallel kernel covers its range, with scratch of its own", "[contr
       });
       b.loop(0, 16, 1, [&](const IntExpr& i) { b.store(b.load(i32, scratch, i), 1, 16 * p + 15 - i); });
     });
-    INFO(target.cpu);
+    INFO(target.processor);
     for (int i = 0; i < 64; ++i) CHECK(got[static_cast<size_t>(i)] == 5 * i);
   }
 }

@@ -103,7 +103,7 @@ TEST_CASE("a run refuses extents beyond their bounds") {
 TEST_CASE("kernels with extents compile for every architecture") {
   for (const char* triple :
        {"x86_64-linux-gnu", "aarch64-linux-gnu", "armv7em-none-eabi", "riscv64-linux-gnu"}) {
-    TargetInfo target = target_of(triple, "");
+    Machine target = target_of(triple, "");
     TemporaryFolder folder;
     auto facts = codegen::emit_object(make_program(4), options_for(target), folder.file("model.o"));
     if (!facts) FAIL(triple << ": " << facts.error().message);

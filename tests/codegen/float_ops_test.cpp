@@ -53,7 +53,7 @@ template <class T> static std::vector<BinaryCase<T>> binary_cases() {
   };
 }
 
-template <class T> static void check_binary(const TargetInfo& target, Scalar scalar, int lanes) {
+template <class T> static void check_binary(const Machine& target, Scalar scalar, int lanes) {
   std::vector<T> numbers = special_numbers<T>(), a, b;
   for (T x : numbers)
     for (T y : numbers) a.push_back(x), b.push_back(y);
@@ -71,18 +71,18 @@ template <class T> static void check_binary(const TargetInfo& target, Scalar sca
       T want = cases[c].reference(a[i], b[i]);
       if (same(got[i], want)) continue;
       FAIL(op_kind_info(cases[c].kind).mnemonic << "(" << a[i] << ", " << b[i] << ") = " << got[i]
-                                                << ", wanted " << want << " on " << target.cpu << ", "
+                                                << ", wanted " << want << " on " << target.processor << ", "
                                                 << lanes << " lanes");
     }
   }
 }
 
 TEST_CASE("binary float ops", "[ops]") {
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (int lanes : {1, 4, 16}) {
       check_binary<float>(target, Scalar::F32, lanes);
-      if (target.has_double) check_binary<double>(target, Scalar::F64, lanes);
+      if (target.cpu.has_double) check_binary<double>(target, Scalar::F64, lanes);
     }
   }
 }
@@ -92,8 +92,8 @@ TEST_CASE("reciprocals are within two units of the last place", "[ops]") {
   for (float x = 0x1p-125f; x < 0x1p125f; x *= 1.37f) a.push_back(a.size() % 2 ? -x : x);
   a.push_back(NAN);
   while (a.size() % 16) a.push_back(1 + static_cast<float>(a.size()) * 0x1p-20f);
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (int lanes : {1, 4, 8, 16}) {
       auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(a)}, Scalar::F32,
                              [](Builder& builder, const std::vector<Register>& v) {
@@ -101,7 +101,7 @@ TEST_CASE("reciprocals are within two units of the last place", "[ops]") {
                              });
       std::vector<float> got = numbers_of<float>(results[0]);
       for (size_t i = 0; i < a.size(); ++i) {
-        INFO("1 / " << a[i] << " = " << got[i] << " on " << target.cpu << ", " << lanes << " lanes");
+        INFO("1 / " << a[i] << " = " << got[i] << " on " << target.processor << ", " << lanes << " lanes");
         if (std::isnan(a[i]))
           CHECK(std::isnan(got[i]));
         else
@@ -116,7 +116,7 @@ template <class T> struct UnaryCase {
   T (*reference)(T);
 };
 
-template <class T> static void check_unary(const TargetInfo& target, Scalar scalar, int lanes) {
+template <class T> static void check_unary(const Machine& target, Scalar scalar, int lanes) {
   std::vector<UnaryCase<T>> cases = {
       {OpKind::FNeg, [](T a) { return -a; }},
       {OpKind::FAbs, [](T a) { return std::fabs(a); }},
@@ -143,7 +143,7 @@ template <class T> static void check_unary(const TargetInfo& target, Scalar scal
   auto check = [&](size_t result, std::string_view name, size_t i, T want) {
     T got = numbers_of<T>(results[result])[i];
     if (!same(got, want)) {
-      FAIL(name << "(" << a[i] << ") = " << got << ", wanted " << want << " on " << target.cpu << ", "
+      FAIL(name << "(" << a[i] << ") = " << got << ", wanted " << want << " on " << target.processor << ", "
                 << lanes << " lanes");
     }
   };
@@ -159,19 +159,19 @@ template <class T> static void check_unary(const TargetInfo& target, Scalar scal
 }
 
 TEST_CASE("unary float ops", "[ops]") {
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (int lanes : {1, 4, 16}) {
       check_unary<float>(target, Scalar::F32, lanes);
-      if (target.has_double) check_unary<double>(target, Scalar::F64, lanes);
+      if (target.cpu.has_double) check_unary<double>(target, Scalar::F64, lanes);
     }
   }
 }
 
 TEST_CASE("fma rounds once where the target fuses and twice where it does not", "[ops]") {
   std::vector<float> a(16, 1.0f + 0x1p-12f), b = a, c(16, -1.0f);
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (int lanes : {1, 16}) {
       auto emit = [](Builder& builder, const std::vector<Register>& v) {
         return std::vector<Register>{builder.fma(v[0], v[1], v[2])};
@@ -179,7 +179,7 @@ TEST_CASE("fma rounds once where the target fuses and twice where it does not", 
       auto got = numbers_of<float>(run_ops(target, lanes, {Scalar::F32, Scalar::F32, Scalar::F32},
                                            {bytes_of(a), bytes_of(b), bytes_of(c)}, Scalar::F32, emit)[0]);
       volatile float product = a[0] * b[0];
-      CHECK(got[3] == (target.has_fma ? std::fma(a[0], b[0], c[0]) : product + c[0]));
+      CHECK(got[3] == (target.cpu.has_fma ? std::fma(a[0], b[0], c[0]) : product + c[0]));
     }
   }
 }
@@ -190,8 +190,8 @@ TEST_CASE("float compares order NaN as C does", "[ops]") {
     for (float y : numbers) a.push_back(x), b.push_back(y);
   static constexpr Predicate predicates[] = {Predicate::Eq, Predicate::Ne, Predicate::Lt,
                                              Predicate::Le, Predicate::Gt, Predicate::Ge};
-  for (const TargetInfo& target : runnable_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : runnable_targets()) {
+    if (!target.cpu.has_float) continue;
     for (int lanes : {1, 16}) {
       auto results = run_ops(target, lanes, {Scalar::F32, Scalar::F32}, {bytes_of(a), bytes_of(b)},
                              Scalar::I8, [&](Builder& builder, const std::vector<Register>& v) {
@@ -206,7 +206,7 @@ TEST_CASE("float compares order NaN as C does", "[ops]") {
         bool want[] = {a[i] == b[i], a[i] != b[i], a[i]<b[i], a[i] <= b[i], a[i]> b[i], a[i] >= b[i]};
         for (size_t p = 0; p < 6; ++p) {
           if (results[p][i] != want[p])
-            FAIL("predicate " << p << " of " << a[i] << " and " << b[i] << " on " << target.cpu);
+            FAIL("predicate " << p << " of " << a[i] << " and " << b[i] << " on " << target.processor);
         }
       }
     }

@@ -45,7 +45,7 @@ static constexpr OpKind kinds[] = {OpKind::IAdd, OpKind::ISub, OpKind::IMul, OpK
                                    OpKind::Shl,  OpKind::LShr, OpKind::AShr, OpKind::SMin, OpKind::SMax,
                                    OpKind::UMin, OpKind::UMax, OpKind::CtPop};
 
-template <class T> static void check(const TargetInfo& target, Scalar scalar, int lanes) {
+template <class T> static void check(const Machine& target, Scalar scalar, int lanes) {
   using L = std::numeric_limits<T>;
   std::vector<T> numbers = {0,  1,  -1, 2,   3,  7,        8,        31,
                             32, 63, 64, 100, -7, L::max(), L::min(), static_cast<T>(L::max() / 3)};
@@ -71,8 +71,8 @@ template <class T> static void check(const TargetInfo& target, Scalar scalar, in
     T got = numbers_of<T>(results[result])[i], want = Reference<T>::run(kind, left, right);
     if (got == want) return;
     FAIL(op_kind_info(kind).mnemonic << "(" << +left << ", " << +right << ") = " << +got << ", wanted "
-                                     << +want << " in " << scalar_name(scalar) << " on " << target.cpu << ", "
-                                     << lanes << " lanes");
+                                     << +want << " in " << scalar_name(scalar) << " on " << target.processor
+                                     << ", " << lanes << " lanes");
   };
   for (size_t i = 0; i < a.size(); ++i) {
     size_t result = 0;
@@ -85,7 +85,7 @@ template <class T> static void check(const TargetInfo& target, Scalar scalar, in
 }
 
 TEST_CASE("integer ops", "[ops]") {
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
       check<int8_t>(target, Scalar::I8, lanes);
       check<int16_t>(target, Scalar::I16, lanes);
@@ -99,7 +99,7 @@ TEST_CASE("integer compares are signed or unsigned as told", "[ops]") {
   std::vector<int32_t> numbers = {0, 1, -1, INT32_MAX, INT32_MIN, 5, -5, 77}, a, b;
   for (int32_t x : numbers)
     for (int32_t y : numbers) a.push_back(x), b.push_back(y);
-  for (const TargetInfo& target : runnable_targets()) {
+  for (const Machine& target : runnable_targets()) {
     auto results =
         run_ops(target, 8, {Scalar::I32, Scalar::I32}, {bytes_of(a), bytes_of(b)}, Scalar::I32,
                 [&](Builder& builder, const std::vector<Register>& v) {

@@ -16,22 +16,22 @@ constexpr int kWidths[] = {1, 3, 4, 8, 12, 16, 32};
 constexpr int kMax = 32;
 
 // All of runnable_targets(), and those between them with other instructions for products.
-std::vector<TargetInfo> mac_targets() {
-  std::vector<TargetInfo> targets = runnable_targets();
-  TargetInfo host = host_target();
+std::vector<Machine> mac_targets() {
+  std::vector<Machine> targets = runnable_targets();
+  Machine host = host_target();
   for (const char* cpu : {"sandybridge", "x86-64-v4", "alderlake", "cascadelake"})
-    if (TargetInfo target = target_of("x86_64-linux-gnu", cpu);
+    if (Machine target = target_of("x86_64-linux-gnu", cpu);
         !(target.required_cpu_features & ~host.required_cpu_features))
       targets.push_back(target);
   for (const char* features : {"+dotprod", "+i8mm", "+dotprod,+i8mm,+bf16"})
-    if (TargetInfo target = target_of("aarch64-linux-gnu", "", features); EmulatedObject::available(target))
+    if (Machine target = target_of("aarch64-linux-gnu", "", features); EmulatedObject::available(target))
       targets.push_back(target);
   return targets;
 }
 
 // Sums of kMax lanes for every width, one after the other.
 template <class In, class Out>
-std::vector<Out> run_product(const TargetInfo& target, OpKind kind, Scalar factor, const std::vector<In>& a,
+std::vector<Out> run_product(const Machine& target, OpKind kind, Scalar factor, const std::vector<In>& a,
                              const std::vector<In>& b, MachineType sum_type, double start) {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "product";
@@ -59,10 +59,10 @@ std::vector<Out> run_product(const TargetInfo& target, OpKind kind, Scalar facto
 }
 
 template <class Out, class Wanted>
-void expect_sums(const TargetInfo& target, const std::vector<Out>& got, Wanted wanted) {
+void expect_sums(const Machine& target, const std::vector<Out>& got, Wanted wanted) {
   for (size_t i = 0; i < std::size(kWidths); ++i)
     for (int lane = 0; lane < kWidths[i]; ++lane) {
-      INFO(target.cpu << " " << target.features << ", " << kWidths[i] << " lanes, lane " << lane);
+      INFO(target.processor << " " << target.features << ", " << kWidths[i] << " lanes, lane " << lane);
       CHECK(got[kMax * i + static_cast<size_t>(lane)] == wanted(static_cast<size_t>(lane)));
     }
 }
@@ -82,7 +82,7 @@ TEST_CASE("dots of bytes are exact: no product or pair of them saturates", "[pro
     OpKind kind;
     bool lhs_signed, rhs_signed;
   };
-  for (const TargetInfo& target : mac_targets())
+  for (const Machine& target : mac_targets())
     for (Case c : {Case{OpKind::DotU8S8, false, true}, Case{OpKind::DotS8S8, true, true},
                    Case{OpKind::DotU8U8, false, false}}) {
       auto number = [](uint8_t byte, bool is_signed) {
@@ -111,7 +111,7 @@ TEST_CASE("products of lanes of bytes are exact", "[product]") {
     OpKind kind;
     bool lhs_signed, rhs_signed;
   };
-  for (const TargetInfo& target : mac_targets())
+  for (const Machine& target : mac_targets())
     for (Case c : {Case{OpKind::MacU8S8, false, true}, Case{OpKind::MacS8S8, true, true},
                    Case{OpKind::MacU8U8, false, false}}) {
       auto number = [](uint8_t byte, bool is_signed) {
@@ -133,7 +133,7 @@ TEST_CASE("dots of bytes whose pairs of products fit 16 bits are exact to the la
     a[i] = a[i + 1] = i < 64 ? 255 : static_cast<uint8_t>(random());
     b[i] = static_cast<uint8_t>(pairs[i / 2 % 6][0]), b[i + 1] = static_cast<uint8_t>(pairs[i / 2 % 6][1]);
   }
-  for (const TargetInfo& target : mac_targets()) {
+  for (const Machine& target : mac_targets()) {
     auto got =
         run_product<uint8_t, int32_t>(target, OpKind::DotU8S8Narrow, Scalar::I8, a, b, {Scalar::I32, 1}, -5);
     expect_sums(target, got, [&](size_t lane) {
@@ -152,7 +152,7 @@ TEST_CASE("dots of i16 are exact, and wrap like sums of i32", "[product]") {
     a[i] = i < 16 ? extremes[i / 4] : static_cast<int16_t>(random());
     b[i] = i < 16 ? extremes[i % 4] : static_cast<int16_t>(random());
   }
-  for (const TargetInfo& target : mac_targets()) {
+  for (const Machine& target : mac_targets()) {
     auto got =
         run_product<int16_t, int32_t>(target, OpKind::DotS16, Scalar::I16, a, b, {Scalar::I32, 1}, 1000);
     expect_sums(target, got, [&](size_t lane) {
@@ -170,8 +170,8 @@ TEST_CASE("dots of bf16 are exact on small integers", "[product]") {
     a[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value(i)) >> 16);
     b[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value(3 * i + 1)) >> 16);
   }
-  for (const TargetInfo& target : mac_targets()) {
-    if (!target.has_float) continue;
+  for (const Machine& target : mac_targets()) {
+    if (!target.cpu.has_float) continue;
     auto got =
         run_product<uint16_t, float>(target, OpKind::DotBF16, Scalar::BF16, a, b, {Scalar::F32, 1}, 0.5);
     expect_sums(target, got, [&](size_t lane) {

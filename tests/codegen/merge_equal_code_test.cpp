@@ -23,8 +23,8 @@ static Program twice(const std::string& name, int64_t n, int lanes) {
 }
 
 // Kernels in the object that has `first` for `most` and `second` for `least`.
-static int64_t kernels_kept(const Program& first, const TargetInfo& max, const Program& second,
-                            const TargetInfo& min) {
+static int64_t kernels_kept(const Program& first, const Machine& max, const Program& second,
+                            const Machine& min) {
   codegen::CodegenOptions options = options_for(max);
   options.variants = {{min, &second}};
   auto assembly = codegen::emit_assembly(first, options);

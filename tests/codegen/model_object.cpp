@@ -9,17 +9,17 @@
 
 namespace firn::test {
 
-TargetInfo target_of(const std::string& triple, const std::string& cpu, const std::string& features) {
+Machine target_of(const std::string& triple, const std::string& cpu, const std::string& features) {
   auto target = find_target(triple, cpu, features);
   if (!target) FAIL(target.error().message);
   return *target;
 }
 
-TargetInfo host_target() {
+Machine host_target() {
   return target_of("", "native");
 }
 
-codegen::CodegenOptions options_for(const TargetInfo& target) {
+codegen::CodegenOptions options_for(const Machine& target) {
   codegen::CodegenOptions options;
   options.target = target;
   options.run_symbol = "model_run";
@@ -116,18 +116,18 @@ int LoadedObject::prepare(void* packed) const {
 struct Emulation {
   std::string emulator, compiler, flags;
 };
-static Emulation emulation(const TargetInfo& target) {
+static Emulation emulation(const Machine& target) {
   if (target.arch == Arch::AArch64) return {"qemu-aarch64", "aarch64-linux-gnu-gcc", ""};
   if (target.arch == Arch::Arm)
     return {"qemu-arm -cpu max", "arm-none-eabi-gcc",
-            " -mthumb -mcpu=" + target.cpu +
-                " -Wl,-Ttext-segment=0x20000 -mfloat-abi=" + (target.has_float ? "hard" : "soft")};
+            " -mthumb -mcpu=" + target.processor +
+                " -Wl,-Ttext-segment=0x20000 -mfloat-abi=" + (target.cpu.has_float ? "hard" : "soft")};
   return {"qemu-riscv64", "riscv64-linux-gnu-gcc", " -march=rv64gc -mabi=lp64d -Wl,--no-relax"};
 }
 
 static constexpr size_t kEmulatedMemory = 1 << 20; // for inputs and outputs, at whole lines of a cache
 
-bool EmulatedObject::available(const TargetInfo& target) {
+bool EmulatedObject::available(const Machine& target) {
   Emulation with = emulation(target);
   std::string emulator = with.emulator.substr(0, with.emulator.find(' '));
   return std::system(("command -v " + with.compiler + " " + emulator + " >/dev/null").c_str()) == 0;

@@ -11,9 +11,9 @@
 namespace firn::test {
 
 // The target that this machine can run: the host's own CPU.
-TargetInfo host_target();
-TargetInfo target_of(const std::string& triple, const std::string& cpu, const std::string& features = "");
-codegen::CodegenOptions options_for(const TargetInfo& target);
+Machine host_target();
+Machine target_of(const std::string& triple, const std::string& cpu, const std::string& features = "");
+codegen::CodegenOptions options_for(const Machine& target);
 
 // A program of one kernel whose parameters, in order, are inputs (read) and outputs (written) of the program.
 kernel::Program program_of(std::unique_ptr<kernel::Kernel> kernel);
@@ -59,7 +59,7 @@ class EmulatedObject {
 public:
   EmulatedObject(const kernel::Program& program, const codegen::CodegenOptions& options);
   // Whether this machine has the emulator and compiler for that target.
-  static bool available(const TargetInfo& target);
+  static bool available(const Machine& target);
   // Sizes of `outputs` are those of the vectors on entry.
   void run(const std::vector<std::vector<char>>& inputs, std::vector<std::vector<char>>& outputs) const;
 

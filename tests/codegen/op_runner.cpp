@@ -7,19 +7,19 @@ namespace firn::test {
 
 using namespace kernel;
 
-std::vector<TargetInfo> runnable_targets() {
-  std::vector<TargetInfo> targets = {target_of("x86_64-linux-gnu", "x86-64")};
-  TargetInfo host = host_target();
-  if (host.vector_bits >= 256) targets.push_back(target_of("x86_64-linux-gnu", "x86-64-v3"));
+std::vector<Machine> runnable_targets() {
+  std::vector<Machine> targets = {target_of("x86_64-linux-gnu", "x86-64")};
+  Machine host = host_target();
+  if (host.cpu.vector_bits >= 256) targets.push_back(target_of("x86_64-linux-gnu", "x86-64-v3"));
   targets.push_back(host);
   for (const char* cpu : {"cortex-a72", "cortex-m0", "cortex-m4", "cortex-m7", "generic-rv64"}) {
-    TargetInfo target = target_of("", cpu);
+    Machine target = target_of("", cpu);
     if (EmulatedObject::available(target)) targets.push_back(target);
   }
   return targets;
 }
 
-std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, const std::vector<Scalar>& types,
+std::vector<std::vector<char>> run_ops(const Machine& target, int lanes, const std::vector<Scalar>& types,
                                        const std::vector<std::vector<char>>& operands, Scalar result,
                                        const EmitOps& emit, bool flushes_bf16, int64_t unroll) {
   int64_t rows = static_cast<int64_t>(operands[0].size()) / scalar_bytes(types[0]);

@@ -15,14 +15,14 @@ using EmitOps = std::function<std::vector<kernel::Register>(kernel::Builder&,
 // Runs `emit` over all rows of operands, `lanes` rows at a time; the number of rows must be a multiple of
 // `lanes`. operands[k] are the bytes of the k-th operand of every row; the answer is one byte vector per
 // result. `flushes_bf16`: as CodegenOptions has it; `unroll`: copies of the loop over vectors.
-std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes,
+std::vector<std::vector<char>> run_ops(const Machine& target, int lanes,
                                        const std::vector<kernel::Scalar>& types,
                                        const std::vector<std::vector<char>>& operands, kernel::Scalar result,
                                        const EmitOps& emit, bool flushes_bf16 = false, int64_t unroll = 1);
 
 // Targets whose code differs: old and new x86, ARM with and without vectors, RISC-V; those that this machine
 // can run.
-std::vector<TargetInfo> runnable_targets();
+std::vector<Machine> runnable_targets();
 
 template <class T> std::vector<char> bytes_of(const std::vector<T>& values) {
   std::vector<char> bytes(values.size() * sizeof(T));

@@ -44,7 +44,7 @@ TEST_CASE("every row of the CPU table is a CPU that LLVM knows", "[target]") {
     if (!target) FAIL(target.error().message);
     INFO(row.name);
     CHECK(target->arch == row.arch);
-    CHECK(target->vector_bits == row.vector_bits);
+    CHECK(target->cpu.vector_bits == row.vector_bits);
     // A CPU that takes an instruction's vector in halves is no slower than with twice the instructions.
     auto has = [&](std::string_view feature) {
       for (const CpuFeature& each : cpu_features(row.arch))
@@ -59,7 +59,7 @@ TEST_CASE("pipes of vectors that a CPU may not use are two of half their width",
   auto pipes = [](const char* cpu, const char* features) {
     auto target = find_target("x86_64-linux-gnu", cpu, features);
     REQUIRE(target);
-    return std::pair(target->vector_bits, target->fma_pipes);
+    return std::pair(target->cpu.vector_bits, target->cpu.fma_pipes);
   };
   CHECK(pipes("znver4", "") == std::pair(512, 1));
   CHECK(pipes("znver4", "-avx512f,-evex512") == std::pair(256, 2));
@@ -78,7 +78,7 @@ TEST_CASE("a CPU's name may hold features, and may be an ARM architecture", "[ta
     REQUIRE(target);
     REQUIRE(wanted);
     CHECK(target->arch == wanted->arch);
-    CHECK(target->cpu == wanted->cpu);
+    CHECK(target->processor == wanted->cpu);
     CHECK(target->required_cpu_features == wanted->required_cpu_features);
   };
   same("x86-64-v2+avx+f16c", "x86_64-linux-gnu", "x86-64-v2", "+avx,+f16c");
@@ -142,16 +142,16 @@ TEST_CASE("CPUs and features without the base of their architecture are refused"
 
 TEST_CASE("features are closed over what they imply", "[target]") {
   for (const char* feature : {"+avx512f", "+avx512bf16", "+avx512vnni", "+avx512fp16", "+avx10.1-512"}) {
-    TargetInfo machine = target_of("x86_64-linux-gnu", "x86-64", feature);
+    Machine machine = target_of("x86_64-linux-gnu", "x86-64", feature);
     INFO(feature << ": " << machine.features);
-    CHECK(machine.vector_bits == 128); // the row's: x86-64 is no machine for wide vectors
-    CHECK((machine.has_fma && machine.has_f16_conversion));
+    CHECK(machine.cpu.vector_bits == 128); // the row's: x86-64 is no machine for wide vectors
+    CHECK((machine.cpu.has_fma && machine.cpu.has_f16_conversion));
     machine = target_of("x86_64-linux-gnu", "icelake-client", feature);
-    CHECK(machine.vector_bits == 512);
+    CHECK(machine.cpu.vector_bits == 512);
     // avx, f16c, fma, avx2 and AVX-512's f, dq, cd, bw and vl
     CHECK((machine.required_cpu_features & 0xf8b80) == 0xf8b80);
   }
-  TargetInfo narrow = target_of("x86_64-linux-gnu", "skylake-avx512", "-evex512");
+  Machine narrow = target_of("x86_64-linux-gnu", "skylake-avx512", "-evex512");
   CHECK(narrow.vector_bits == 256);
   CHECK_FALSE(narrow.has_masked_memory);
   contains(refusal("x86_64-linux-gnu", "skylake-avx512", "-avx512vl"), "take 'avx512f' away instead");
@@ -170,18 +170,19 @@ TEST_CASE("features are closed over what they imply", "[target]") {
 
 TEST_CASE("a target says which instructions code is made without", "[target]") {
   CHECK_FALSE(target_of("x86_64-linux-gnu", "x86-64").has_rounding);
-  TargetInfo machine = target_of("x86_64-linux-gnu", "x86-64-v3");
-  CHECK((machine.has_rounding && machine.has_round_even && !machine.has_ieee_minimum));
-  CHECK_FALSE(machine.has_reciprocal_estimate);
+  Machine machine = target_of("x86_64-linux-gnu", "x86-64-v3");
+  CHECK((machine.cpu.has_rounding && machine.cpu.has_round_even && !machine.cpu.has_ieee_minimum));
+  CHECK_FALSE(machine.cpu.has_reciprocal_estimate);
   CHECK(target_of("x86_64-linux-gnu", "znver4").has_reciprocal_estimate);
   CHECK_FALSE(target_of("x86_64-linux-gnu", "znver4", "-evex512").has_reciprocal_estimate);
   machine = target_of("aarch64-linux-gnu", "");
-  CHECK((machine.has_rounding && machine.has_round_even && machine.has_ieee_minimum));
+  CHECK((machine.cpu.has_rounding && machine.cpu.has_round_even && machine.cpu.has_ieee_minimum));
   machine = target_of("arm-none-eabi", "cortex-m0");
-  CHECK_FALSE((machine.has_integer_division || machine.has_long_shifts || machine.has_leading_zeros));
+  CHECK_FALSE(
+      (machine.cpu.has_integer_division || machine.cpu.has_long_shifts || machine.cpu.has_leading_zeros));
   machine = target_of("arm-none-eabihf", "cortex-m4");
-  CHECK((machine.has_integer_division && machine.has_long_shifts && machine.has_leading_zeros));
-  CHECK_FALSE((machine.has_rounding || machine.has_round_even));
+  CHECK((machine.cpu.has_integer_division && machine.cpu.has_long_shifts && machine.cpu.has_leading_zeros));
+  CHECK_FALSE((machine.cpu.has_rounding || machine.cpu.has_round_even));
   CHECK_FALSE(target_of("riscv64-linux-gnu", "").has_rounding);
   CHECK(target_of("riscv64-linux-gnu", "", "+zfa").has_rounding);
 }
@@ -252,9 +253,9 @@ TEST_CASE("ARM CPUs bring their version of the architecture", "[target]") {
 
 TEST_CASE("platforms have the floats that they promise", "[target]") {
   // Debian's armhf: VFPv3 with 16 registers and no NEON.
-  TargetInfo armhf = target_of("arm-linux-gnueabihf", "");
+  Machine armhf = target_of("arm-linux-gnueabihf", "");
   CHECK(armhf.triple.starts_with("armv7-"));
-  CHECK((armhf.has_float && armhf.has_double && !armhf.has_fma));
+  CHECK((armhf.cpu.has_float && armhf.cpu.has_double && !armhf.cpu.has_fma));
   CHECK(target_of("armv6-linux-gnueabihf", "").has_float); // Raspbian's
   CHECK_FALSE(target_of("arm-linux-gnueabi", "").has_float);
   CHECK_FALSE(target_of("thumbv7m-none-eabi", "").has_float);
@@ -268,22 +269,22 @@ TEST_CASE("platforms have the floats that they promise", "[target]") {
 }
 
 TEST_CASE("CPUs have the products that their features promise", "[target]") {
-  auto unlike = [](const TargetInfo& target) { return dot4_facts(target, Factor::U8, Factor::S8); };
-  auto like = [](const TargetInfo& target) { return dot4_facts(target, Factor::S8, Factor::S8); };
-  TargetInfo zen5 = target_of("x86_64-linux-gnu", "znver5");
+  auto unlike = [](const Machine& target) { return dot4_facts(target, Factor::U8, Factor::S8); };
+  auto like = [](const Machine& target) { return dot4_facts(target, Factor::S8, Factor::S8); };
+  Machine zen5 = target_of("x86_64-linux-gnu", "znver5");
   CHECK((unlike(zen5).form == MacForm::Native && unlike(zen5).register_bits == 512));
   CHECK(like(zen5).form == MacForm::Offset);
   CHECK(bf16_dot2_facts(zen5).form == MacForm::Native);
   CHECK_FALSE(zen5.has_tile_matrices);
   CHECK(target_of("x86_64-linux-gnu", "sapphirerapids").has_tile_matrices);
-  TargetInfo alderlake = target_of("x86_64-linux-gnu", "alderlake");
+  Machine alderlake = target_of("x86_64-linux-gnu", "alderlake");
   CHECK((unlike(alderlake).form == MacForm::Native && unlike(alderlake).register_bits == 256));
   CHECK(bf16_dot2_facts(alderlake).form == MacForm::PerStep);
   // Wide registers without AVX512-VNNI: the instruction of AVX-VNNI takes half of one.
   CHECK(unlike(target_of("x86_64-linux-gnu", "skylake-avx512", "+avxvnni")).register_bits == 256);
   for (auto [cpu, bits] :
        {std::pair{"x86-64", 128}, {"sandybridge", 128}, {"x86-64-v3", 256}, {"x86-64-v4", 512}}) {
-    TargetInfo target = target_of("x86_64-linux-gnu", cpu);
+    Machine target = target_of("x86_64-linux-gnu", cpu);
     INFO(cpu);
     for (const MacFacts& facts : {unlike(target), like(target)})
       CHECK((facts.form == MacForm::Pairs && facts.register_bits == bits));
@@ -300,7 +301,7 @@ TEST_CASE("CPUs have the products that their features promise", "[target]") {
 
 TEST_CASE("features widen and narrow a target", "[target]") {
   CHECK(target_of("x86_64-linux-gnu", "").vector_bits == 256);
-  TargetInfo plain = target_of("x86_64-linux-gnu", "x86-64-v3", "-fma");
+  Machine plain = target_of("x86_64-linux-gnu", "x86-64-v3", "-fma");
   CHECK_FALSE(plain.has_fma);
   CHECK((plain.required_cpu_features & (1u << 9)) == 0);
   CHECK(target_of("x86_64-linux-gnu", "znver4").vector_registers == 32);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRowBytes = 64, kLhsStride = 70, kSumsStride = 19;
 
-TargetInfo tile_target() {
+Machine tile_target() {
   return target_of("x86_64-unknown-linux-gnu", "x86-64-v3", "+amx-tile,+amx-int8,+amx-bf16");
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("a 14x2 tile keeps its 28 accumulators in registers", "[codegen]") {
 TEST_CASE("the tile computes the product", "[codegen]") {
   constexpr int64_t depth = 256;
   Program program = program_of(tile_kernel(depth));
-  TargetInfo target = host_target();
+  Machine target = host_target();
   LoadedObject object(program, options_for(target));
   std::vector<float> a(rows * depth), b(depth * 32), c(rows * 32), expected(rows * 32);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 17) - 8;

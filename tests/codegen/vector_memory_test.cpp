@@ -12,12 +12,12 @@ using namespace kernel;
 
 // Runs a kernel that `build` makes with input "in" (f32 or i32 words) and output "out" on every target.
 template <class In, class Out>
-static std::vector<std::pair<TargetInfo, std::vector<Out>>>
+static std::vector<std::pair<Machine, std::vector<Out>>>
 run_everywhere(Scalar in_type, const std::vector<In>& in, Scalar out_type, size_t out_size,
                const std::function<void(Builder&)>& build, bool needs_float = true) {
-  std::vector<std::pair<TargetInfo, std::vector<Out>>> answers;
-  for (const TargetInfo& target : runnable_targets()) {
-    if (needs_float && !target.has_float) continue;
+  std::vector<std::pair<Machine, std::vector<Out>>> answers;
+  for (const Machine& target : runnable_targets()) {
+    if (needs_float && !target.cpu.has_float) continue;
     auto kernel = std::make_unique<Kernel>();
     kernel->name = "kernel_under_test";
     Builder b(*kernel);
@@ -60,7 +60,7 @@ TEST_CASE("lanes are shuffled, inserted and extracted", "[vector]") {
   std::vector<float> want = {0.5f,  8.5f, 1.5f, 9.5f,  15.5f, 7.5f, 3.5f, 3.5f,
                              13.5f, 1.5f, 0.5f, 14.5f, 5.5f,  4.5f, 6.5f, 6.5f};
   for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
+    INFO(target.processor);
     CHECK(got == want);
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("tables are looked up by the low bits of numbers", "[vector]") {
     look_up(4, 4, 3, 25);
   });
   for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
+    INFO(target.processor);
     for (size_t i = 0; i < got.size(); ++i) {
       auto bits = static_cast<uint32_t>(numbers[i < 25 ? i : i - 22]);
       CHECK(got[i] == static_cast<float>(7 * (bits % (i < 25 ? 16 : 4))) - 40);
@@ -115,7 +115,7 @@ TEST_CASE("reductions are a fixed tree, also over odd lanes", "[vector]") {
     b.store(b.cast(OpKind::SIToF, b.reduce(OpKind::ReduceIAdd, words), Scalar::F32), 1, 5);
   });
   for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
+    INFO(target.processor);
     CHECK(got == std::vector<float>{tree(16), 1e8f, -1e8f, tree(6), -24, 68});
   }
 }
@@ -129,7 +129,7 @@ TEST_CASE("a NaN survives maximum and minimum reductions", "[vector]") {
     b.store(b.reduce(OpKind::ReduceFMin, x), 1, 1);
   });
   for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
+    INFO(target.processor);
     CHECK((std::isnan(got[0]) && std::isnan(got[1])));
   }
 }
@@ -152,7 +152,7 @@ TEST_CASE("masked loads and stores touch the chosen lanes alone", "[memory]") {
     b.store_masked(b.load_masked({Scalar::F32, 1}, 0, 3, one), 1, 60, one);
   });
   for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
+    INFO(target.processor);
     for (size_t i = 0; i < 16; ++i) {
       CHECK(got[i] == (i < 5 ? in[i] : -1));
       CHECK(got[16 + i] == (i < 5 ? in[16 + i] : 0));
@@ -181,7 +181,7 @@ TEST_CASE("gathers and scatters follow their offsets; later lanes win", "[memory
       /*needs_float=*/false);
   const int64_t offsets[] = {7, -3, 0, 21, 4, 4, 9, 1};
   for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
+    INFO(target.processor);
     std::vector<int32_t> want(64);
     for (size_t i = 0; i < 8; ++i) {
       size_t at = static_cast<size_t>(10 + offsets[i]);

@@ -252,7 +252,7 @@ bool agrees(Scalar to, Number got, Number want) {
 }
 
 // Runs all cases in vectors of `lanes`, as the kernels of one program.
-void check_width(const TargetInfo& target, firn::OptLevel level, const std::vector<Case>& cases, int lanes) {
+void check_width(const Machine& target, firn::OptLevel level, const std::vector<Case>& cases, int lanes) {
   constexpr Scalar types[] = {Scalar::I8,  Scalar::I16,  Scalar::I32, Scalar::I64,
                               Scalar::F16, Scalar::BF16, Scalar::F32, Scalar::F64};
   Program program;
@@ -312,21 +312,21 @@ void check_width(const TargetInfo& target, firn::OptLevel level, const std::vect
       Number got = element(results[c], one.to, i);
       if (want && !agrees(one.to, got, *want))
         FAIL(one.name << " of " << x.real << " (" << x.bits << "), " << y.real << " gave " << got.real << " ("
-                      << got.bits << "), wanted " << want->real << " (" << want->bits << ") on " << target.cpu
-                      << " at level " << static_cast<int>(level) << ", lane " << i % lanes << " of "
-                      << lanes);
+                      << got.bits << "), wanted " << want->real << " (" << want->bits << ") on "
+                      << target.processor << " at level " << static_cast<int>(level) << ", lane " << i % lanes
+                      << " of " << lanes);
     }
   }
 }
 
 // The rows of the table that this machine can run. AMD's rows have instructions that no feature bit stands
 // for.
-std::vector<TargetInfo> native_targets() {
+std::vector<Machine> native_targets() {
   uint64_t host = host_target().required_cpu_features;
-  std::vector<TargetInfo> targets;
+  std::vector<Machine> targets;
   for (const CpuRow& row : cpu_table()) {
     if (row.arch != Arch::X86_64 || row.name.starts_with("znver")) continue;
-    TargetInfo target = target_of("x86_64-linux-gnu", std::string(row.name));
+    Machine target = target_of("x86_64-linux-gnu", std::string(row.name));
     if ((target.required_cpu_features & ~host) == 0) targets.push_back(target);
   }
   return targets;
@@ -340,14 +340,14 @@ const std::vector<Scalar> all_floats = {Scalar::F16, Scalar::BF16, Scalar::F32, 
 TEST_CASE("vectors of odd widths convert and compute as scalars do", "[ops]") {
   std::vector<Case> cases = casts(all_floats, {Scalar::I16, Scalar::I64}), arithmetic = half_arithmetic();
   cases.insert(cases.end(), arithmetic.begin(), arithmetic.end());
-  for (const TargetInfo& target : {target_of("x86_64-linux-gnu", "x86-64"), host_target()})
+  for (const Machine& target : {target_of("x86_64-linux-gnu", "x86-64"), host_target()})
     for (int lanes : {3, 11}) check_width(target, firn::OptLevel::O2, cases, lanes);
 }
 
 TEST_CASE("vectors of every width convert and compute as scalars do", "[.][widths]") {
   std::vector<Case> cases = casts(all_floats, all_integers), arithmetic = half_arithmetic();
   cases.insert(cases.end(), arithmetic.begin(), arithmetic.end());
-  for (const TargetInfo& target : native_targets())
+  for (const Machine& target : native_targets())
     for (firn::OptLevel level :
          {firn::OptLevel::O0, firn::OptLevel::O1, firn::OptLevel::O2, firn::OptLevel::O3})
       for (int lanes = 1; lanes <= 33; ++lanes) check_width(target, level, cases, lanes);
@@ -355,7 +355,7 @@ TEST_CASE("vectors of every width convert and compute as scalars do", "[.][width
 
 TEST_CASE("comparisons of 16-bit floats are made in f32", "[ops]") {
   // A masked vcmpph whose operands change places, to read one from the stack, would keep its predicate.
-  TargetInfo target = target_of("x86_64-linux-gnu", "sapphirerapids");
+  Machine target = target_of("x86_64-linux-gnu", "sapphirerapids");
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "compare";
   Builder b(*kernel);

@@ -36,6 +36,17 @@ TEST_CASE("quantize rounds to nearest even, adds the zero point and saturates", 
          "f8e4m3fn[2]", "448.0, 0.3125");
 }
 
+TEST_CASE("narrow rounds to nearest even, adds its zero and clamps; NaN gives the low bound", "[evaluator]") {
+  const std::string x =
+      "%x = constant [0.5, 1.5, -0.5, -1.5, 3.0, 600.0, -inf, nan, -0.0, 16777217.0] : f32[10] ";
+  expect(x + "%r = narrow %x {high = 127, low = -128, to = i8} : i8[10]", "i8[10]",
+         "0, 2, 0, -2, 3, 127, -128, -128, 0, 127");
+  expect(x + "%r = narrow %x {high = 200, low = 2, to = u8, zero = 3} : u8[10]", "u8[10]",
+         "3, 5, 3, 2, 6, 200, 2, 2, 3, 200");
+  expect(x + "%r = narrow %x {high = 2147483647, low = -2147483648, to = i32, zero = -1} : i32[10]",
+         "i32[10]", "-1, 1, -1, -3, 2, 599, -2147483648, -2147483648, -1, 16777215");
+}
+
 TEST_CASE("scales and zero points by axis and by block", "[evaluator]") {
   const std::string q = "%x = constant [1, 2, 3, 4, 5, 6] : i8[2,3] ";
   expect(q + "%s = constant [1.0, 0.5, 2.0] : f32[3] %z = constant [0, 2, -1] : i8[3] "

@@ -217,7 +217,7 @@ const std::vector<std::string>& gate_cpus() {
   return cpus;
 }
 
-static std::string place_and_emit(kernel::Program& program, const TargetInfo& target) {
+static std::string place_and_emit(kernel::Program& program, const Machine& target) {
   memory::plan_arena(program);
   memory::place_constants(program);
   auto assembly = codegen::emit_assembly(program, options_for(target));
@@ -225,7 +225,7 @@ static std::string place_and_emit(kernel::Program& program, const TargetInfo& ta
   return std::move(*assembly);
 }
 
-std::string assembly_of(const std::string& text, const TargetInfo& target) {
+std::string assembly_of(const std::string& text, const Machine& target) {
   auto module = parse_module("gate.hlo", text);
   if (!module) FAIL(module.error().message);
   auto program = firn::test::plan_and_lower(**module, {target});
@@ -234,8 +234,8 @@ std::string assembly_of(const std::string& text, const TargetInfo& target) {
 }
 
 GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, const std::string& schedule) {
-  TargetInfo target = target_of("x86_64-linux-gnu", cpu);
-  auto module = kernel.module(target.channel_block());
+  Machine target = target_of("x86_64-linux-gnu", cpu);
+  auto module = kernel.module(target.cpu.channel_block());
   firn::test::LoweringSetup options;
   options.target = target;
   options.goals.winograd = firn::Winograd::All;
@@ -262,7 +262,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   code.algorithm = (*busiest)->algorithm;
   // Without FMAs, sums change registers: assembly does not tell tiles.
   const plan::Explanation* contraction = find_contraction(explanations);
-  if (contraction && kernel.columns > 0 && target.has_fma) {
+  if (contraction && kernel.columns > 0 && target.cpu.has_fma) {
     plan::TileShape tile = tile_of(contraction->chosen);
     plan::ColumnGroups groups = plan::column_groups(kernel.columns, tile);
     // Groups in streams are computed as one tile of all their columns.

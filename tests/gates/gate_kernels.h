@@ -23,7 +23,7 @@ struct GateKernel {
 std::string attention_text(int64_t heads, int64_t rows, int64_t depth, const std::string& attributes);
 
 // The assembly of a module in text form, as the cost model has it.
-std::string assembly_of(const std::string& module, const TargetInfo& target);
+std::string assembly_of(const std::string& module, const Machine& target);
 
 const std::vector<GateKernel>& gate_kernels();
 const std::vector<std::string>& gate_cpus();

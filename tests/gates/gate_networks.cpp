@@ -267,7 +267,7 @@ const std::vector<GateNetwork>& gate_networks() {
 }
 
 std::string compile_network(const GateNetwork& network, const std::string& cpu) {
-  TargetInfo target = target_of("x86_64-linux-gnu", cpu);
+  Machine target = target_of("x86_64-linux-gnu", cpu);
   auto module = network.module();
   Goals goals{.weight_type = network.weight_type, .winograd = Winograd::All};
   PipelineRun run{PassOptions(goals, &target)};

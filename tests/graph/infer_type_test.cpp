@@ -56,6 +56,21 @@ TEST_CASE("elementwise ops want one shape and dtype that they have a meaning for
   });
 }
 
+TEST_CASE("narrow wants f32, and bounds that its integers hold") {
+  check({
+      {"%x: f32[2]", "%r = narrow %x {high = 255, low = 0, to = u8} : u8[2]", "u8[2]"},
+      {"%x: f32[n]", "%r = narrow %x {high = 9, low = -9, to = i32, zero = -7} : i32[n]", "i32[n]"},
+      {"%x: f64[2]", "%r = narrow %x {high = 255, low = 0, to = u8} : u8[2]", "x is f64[2], wants f32"},
+      {"%x: f32[2]", "%r = narrow %x {high = 255, low = 0, to = i8} : i8[2]",
+       "is clamped to 0 to 255, wants bounds of i8"},
+      {"%x: f32[2]", "%r = narrow %x {high = 3, low = 4, to = i8} : i8[2]", "is clamped to 4 to 3"},
+      {"%x: f32[2]", "%r = narrow %x {high = 7, low = -8, to = i4} : i4[2]",
+       "gives i4, wants integers of 8 to 32 bits"},
+      {"%x: f32[2]", "%r = narrow %x {high = 7, low = -8, to = i16, zero = 8388609} : i16[2]",
+       "zero is 8388609"},
+  });
+}
+
 TEST_CASE("quantisation wants a scale and a zero point that fit") {
   const std::string x = "%x: f32[4,6], %s: f32[], %v: f32[6], %b: f32[4,2], %z: u8[]",
                     q = "%q: u8[4,6], " + x;

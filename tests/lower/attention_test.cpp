@@ -198,8 +198,8 @@ TEST_CASE("hidden keys end between the rounds of products without vectors", "[lo
   Sizes z{1, 2, 33, 33, 8, 8};
   firn::test::LoweringSetup options;
   options.target = target_of("riscv64-linux-gnu", "");
-  REQUIRE(options.target.has_fma);
-  REQUIRE(options.target.lanes(32) == 1);
+  REQUIRE(options.target.cpu.has_fma);
+  REQUIRE(options.target.cpu.lanes(32) == 1);
   auto module =
       firn::parse_module("m.hlo", module_text(z, constant_mask(z, "-1e9", [](int r) { return r; })));
   REQUIRE(module);

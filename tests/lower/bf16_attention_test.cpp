@@ -34,7 +34,7 @@ void expect_tiles_of(const Text& text, LoweredOptions options) {
 // Runs on ARM in an emulator, and here if the host multiplies pairs.
 void expect_pairs_of(const Text& text, LoweredOptions options) {
   options.cpus = {"neoverse-n2"};
-  firn::TargetInfo host = target_of("", "native"), zen = target_of("", "znver4");
+  firn::Machine host = target_of("", "native"), zen = target_of("", "znver4");
   if (host.arch == zen.arch && !(zen.required_cpu_features & ~host.required_cpu_features))
     options.cpus.push_back("znver4");
   expect_lowered(text.parameters, text.body, text.type, options);

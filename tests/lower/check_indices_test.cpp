@@ -23,7 +23,7 @@ public:
   CheckedModel(const std::string& text, bool checks, int threads = 1) {
     auto module = parse_module("test.hlo", text);
     if (!module) FAIL(module.error().message);
-    TargetInfo target = host_target();
+    Machine target = host_target();
     auto program =
         firn::test::plan_and_lower(**module, {target, {.threads = threads, .check_indices = checks}});
     if (!program) FAIL(program.error().message);

@@ -72,7 +72,7 @@ struct Single {
   std::string op; // makes %c of %p and %qi
 };
 
-Drawn draw_single(Random& random, const TargetInfo& target, const Single& c) {
+Drawn draw_single(Random& random, const Machine& target, const Single& c) {
   auto type = [&](const Dims& dims, bool blocked) {
     return blocked ? blocked_type(c.dtype, dims, target) : plain_type(c.dtype, dims);
   };
@@ -106,7 +106,7 @@ Single convolution(Random& random, const Window& w, int64_t in, int64_t filters,
   return c;
 }
 
-Drawn draw_pooling(Random& random, const TargetInfo& target) {
+Drawn draw_pooling(Random& random, const Machine& target) {
   Window w = draw_window(random, pick(random, {1, 2, 2, 3}));
   Single c;
   c.kind = "window", c.dtype = random() % 4 == 0 ? "f16" : "f32";
@@ -123,12 +123,12 @@ Drawn draw_pooling(Random& random, const TargetInfo& target) {
   return draw_single(random, target, c);
 }
 
-Drawn draw_direct(Random& random, const TargetInfo& target) {
+Drawn draw_direct(Random& random, const Machine& target) {
   Window w = draw_window(random, pick(random, {1, 2, 2, 3}));
   return draw_single(random, target, convolution(random, w, pick_channels(random), pick_channels(random), 1));
 }
 
-Drawn draw_pointwise(Random& random, const TargetInfo& target) {
+Drawn draw_pointwise(Random& random, const Machine& target) {
   Window w;
   size_t rank = 1 + random() % 3;
   for (size_t d = 0; d < rank; ++d) {
@@ -141,7 +141,7 @@ Drawn draw_pointwise(Random& random, const TargetInfo& target) {
 }
 
 // Kernels for planes take lines of some length only.
-Drawn draw_planes(Random& random, const TargetInfo& target) {
+Drawn draw_planes(Random& random, const Machine& target) {
   int64_t width = pick(random, {18, 21, 33, 40}), height = pick(random, {1, 5, 9});
   Window w = random() % 2 ? Window{{height, width}, {3, 3}, {height, width}, "3x3 pad 1_1x1_1"}
                           : Window{{width}, {5}, {width - 1}, "5 pad 0_3"};
@@ -151,21 +151,21 @@ Drawn draw_planes(Random& random, const TargetInfo& target) {
   return draw_single(random, target, c);
 }
 
-Drawn draw_depthwise(Random& random, const TargetInfo& target) {
+Drawn draw_depthwise(Random& random, const Machine& target) {
   Window w = draw_window(random, pick(random, {1, 2, 2, 3}));
   int64_t channels = pick(random, {3, 5, 7, 13, 17, 24, 33});
   return draw_single(random, target, convolution(random, w, channels, channels, channels));
 }
 
-Drawn draw_narrow_groups(Random& random, const TargetInfo& target) {
+Drawn draw_narrow_groups(Random& random, const Machine& target) {
   Window w = draw_window(random, pick(random, {1, 2, 2}), 3);
   int64_t group = pick(random, {2, 4, 8});
-  while (group >= target.channel_block()) group /= 2;
+  while (group >= target.cpu.channel_block()) group /= 2;
   int64_t groups = pick(random, {3, 5, 9}), channels = groups * group;
   return draw_single(random, target, convolution(random, w, channels, channels, groups));
 }
 
-Drawn draw_wide_groups(Random& random, const TargetInfo& target) {
+Drawn draw_wide_groups(Random& random, const Machine& target) {
   Window w = draw_window(random, 2, 3);
   int64_t groups = pick(random, {2, 3});
   return draw_single(
@@ -173,7 +173,7 @@ Drawn draw_wide_groups(Random& random, const TargetInfo& target) {
       convolution(random, w, groups * pick(random, {3, 5, 16}), groups * pick(random, {3, 5, 16}), groups));
 }
 
-Drawn draw_winograd(Random& random, const TargetInfo& target) {
+Drawn draw_winograd(Random& random, const Machine& target) {
   int64_t extent = pick(random, {13, 16, 19});
   Window w{{extent, extent + 1}, {3, 3}, {extent, extent + 1}, "3x3 pad 1_1x1_1"};
   Single c = convolution(random, w, pick(random, {33, 40}), pick(random, {33, 40, 49}), 1);
@@ -184,7 +184,7 @@ Drawn draw_winograd(Random& random, const TargetInfo& target) {
 }
 
 // Transposed convolutions by phases, each of which stores its own positions.
-Drawn draw_transposed(Random& random, const TargetInfo& target) {
+Drawn draw_transposed(Random& random, const Machine& target) {
   int64_t height = pick(random, {2, 3, 5}), width = pick(random, {3, 6, 9}), taps = pick(random, {2, 3, 4}),
           pad = random() % 2 ? taps - 1 : taps / 2;
   auto out = [&](int64_t in) { return (in - 1) * 2 + 1 + 2 * pad - taps + 1; };
@@ -198,7 +198,7 @@ Drawn draw_transposed(Random& random, const TargetInfo& target) {
   return draw_single(random, target, c);
 }
 
-Drawn draw_dot(Random& random, const TargetInfo& target, int64_t rows, int64_t columns, Dims batch = {}) {
+Drawn draw_dot(Random& random, const Machine& target, int64_t rows, int64_t columns, Dims batch = {}) {
   int64_t depth = pick(random, {1, 5, 24, 40});
   Single c;
   c.dtype = random() % 4 == 0 ? "f16" : "f32";
@@ -215,21 +215,21 @@ Drawn draw_dot(Random& random, const TargetInfo& target, int64_t rows, int64_t c
   return draw_single(random, target, c);
 }
 
-Drawn draw_row(Random& random, const TargetInfo& target) {
+Drawn draw_row(Random& random, const Machine& target) {
   return draw_dot(random, target, 1, pick(random, {1, 3, 17, 33, 70}));
 }
-Drawn draw_column(Random& random, const TargetInfo& target) {
+Drawn draw_column(Random& random, const Machine& target) {
   return draw_dot(random, target, pick(random, {3, 17, 33, 70}), 1);
 }
-Drawn draw_matrix(Random& random, const TargetInfo& target) {
+Drawn draw_matrix(Random& random, const Machine& target) {
   return draw_dot(random, target, pick(random, {2, 5, 7, 19}), pick_channels(random));
 }
-Drawn draw_matrices(Random& random, const TargetInfo& target) {
+Drawn draw_matrices(Random& random, const Machine& target) {
   return draw_dot(random, target, pick(random, {1, 2, 7}), pick_channels(random), {3});
 }
 
 // [expand,] depthwise [, project], operands behind each.
-Drawn draw_strips(Random& random, const TargetInfo& target) {
+Drawn draw_strips(Random& random, const Machine& target) {
   int64_t stride = pick(random, {1, 2}), height = pick(random, {5, 9, 13}), width = pick(random, {16, 19}),
           after_height = (height + 1) / 2, after_width = (width + 1) / 2, batch = pick(random, {1, 2});
   if (stride == 1) after_height = height, after_width = width;
@@ -270,7 +270,7 @@ Drawn draw_strips(Random& random, const TargetInfo& target) {
 
 struct Family {
   const char* algorithm; // part of the name of kernels in it
-  Drawn (*draw)(Random&, const TargetInfo&);
+  Drawn (*draw)(Random&, const Machine&);
 };
 constexpr Family kFamilies[] = {
     {"pooling", draw_pooling},     {"direct", draw_direct},
@@ -326,7 +326,7 @@ TEST_CASE("every broadcast and every movement behind a depthwise convolution wit
           "[lower][guard]") {
   for (const std::string& cpu : cpus_of_all_widths())
     for (bool moves : {false, true}) {
-      TargetInfo target = target_of("", cpu);
+      Machine target = target_of("", cpu);
       Dims in = {2, 13, 3, 5};
       std::string type = blocked_type("f32", in, target), plain = plain_type("f32", in);
       Epilogue epilogue("o", "f32", in, type);

@@ -32,11 +32,11 @@ std::string plain_type(const std::string& dtype, const std::vector<int64_t>& dim
   return dtype + bracketed(dims);
 }
 
-std::string blocked_type(const std::string& dtype, const std::vector<int64_t>& dims,
-                         const TargetInfo& target) {
+std::string blocked_type(const std::string& dtype, const std::vector<int64_t>& dims, const Machine& target) {
   std::vector<int64_t> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
-  return plain_type(dtype, dims) + "{" + joined(order) + ":1x" + std::to_string(target.channel_block()) + "}";
+  return plain_type(dtype, dims) + "{" + joined(order) + ":1x" + std::to_string(target.cpu.channel_block()) +
+         "}";
 }
 
 std::string Epilogue::add_operand(const std::string& dtype, const std::vector<int64_t>& dims) {

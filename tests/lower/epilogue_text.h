@@ -2,7 +2,7 @@
 // several types, by way of movements, each added to the sums.
 #pragma once
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 #include "tests/lower/lowered_program.h"
 
 #include <random>
@@ -14,8 +14,7 @@ std::string joined(const std::vector<int64_t>& dims);
 std::string bracketed(const std::vector<int64_t>& dims);
 // A tensor's type, plain or with channels in the target's blocks.
 std::string plain_type(const std::string& dtype, const std::vector<int64_t>& dims);
-std::string blocked_type(const std::string& dtype, const std::vector<int64_t>& dims,
-                         const TargetInfo& target);
+std::string blocked_type(const std::string& dtype, const std::vector<int64_t>& dims, const Machine& target);
 
 // How an operand comes to the shape that is broadcast.
 enum class Movement {

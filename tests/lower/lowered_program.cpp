@@ -124,7 +124,7 @@ Goals goals_of(const LoweredOptions& options) {
 }
 
 // `packed_as`: plans for a wider CPU, whose packed constants these are to read.
-plan::KernelPlans plans_for(const Module& module, const TargetInfo& target, const LoweredOptions& options,
+plan::KernelPlans plans_for(const Module& module, const Machine& target, const LoweredOptions& options,
                             const plan::KernelPlans* packed_as = nullptr) {
   Goals goals = goals_of(options);
   auto plans = plan::plan_function(module.main(), {target, goals, nullptr, nullptr, packed_as});
@@ -132,7 +132,7 @@ plan::KernelPlans plans_for(const Module& module, const TargetInfo& target, cons
   return std::move(*plans);
 }
 
-codegen::CodegenOptions code_options(const TargetInfo& target, bool optimize_size) {
+codegen::CodegenOptions code_options(const Machine& target, bool optimize_size) {
   codegen::CodegenOptions options = options_for(target);
   if (optimize_size) options.opt_level = firn::OptLevel::Os;
   return options;
@@ -149,7 +149,7 @@ public:
         memory_(whole_rows(program.arena_bytes), placement),
         weights_(whole_rows(program.weight_bytes), placement), arena_(memory_.data()),
         symbols_(program.extents) {
-    if (options.target.has_tile_matrices) interpret_tiles(); // or asks Linux for their registers
+    if (options.target.cpu.has_tile_matrices) interpret_tiles(); // or asks Linux for their registers
     if (program.weight_bytes > 0)
       std::memcpy(weights_.data(), object_.weights(), static_cast<size_t>(program.weight_bytes));
     for (auto [begin, end] : between)
@@ -249,7 +249,7 @@ std::vector<LiteralRef> next_inputs(const Function& main, std::vector<LiteralRef
 }
 
 // The features that the target has and this machine lacks; tile matrices are interpreted.
-uint64_t lacking_here(const TargetInfo& target) {
+uint64_t lacking_here(const Machine& target) {
   uint64_t tiles = target_of("", "x86-64-v4", "+amx-tile,+amx-int8,+amx-bf16").required_cpu_features &
                    ~target_of("", "x86-64-v4").required_cpu_features;
   return target.required_cpu_features & ~(host_target().required_cpu_features | tiles);
@@ -278,11 +278,11 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << (options.placement == Placement::AtEnd ? "\n" : ", at the start of pages\n") << text);
     size_t space = std::min(cpu.find(' '), cpu.size()), in = cpu.find(" in ");
-    TargetInfo target = target_of("", cpu.substr(0, space),
-                                  in == cpu.npos ? cpu.substr(std::min(space + 1, cpu.size())) : "");
+    Machine target = target_of("", cpu.substr(0, space),
+                               in == cpu.npos ? cpu.substr(std::min(space + 1, cpu.size())) : "");
     std::optional<plan::KernelPlans> plans;
     if (in != cpu.npos) {
-      TargetInfo widest = target_of("", cpu.substr(in + 4));
+      Machine widest = target_of("", cpu.substr(in + 4));
       target = with_vectors_of(target, widest);
       plan::KernelPlans packed_as = plans_for(module, widest, options);
       plans = plans_for(module, target, options, &packed_as);
@@ -327,7 +327,7 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
 
 std::vector<std::string> runnable_cpus() {
   std::vector<std::string> cpus = {"native"};
-  TargetInfo host = host_target();
+  Machine host = host_target();
   for (const char* cpu : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids"})
     if (host.arch == Arch::X86_64 &&
         !(target_of("", cpu).required_cpu_features & ~host.required_cpu_features))

@@ -9,7 +9,7 @@
 namespace firn::test {
 
 struct LoweringSetup {
-  TargetInfo target = {};
+  Machine target = {};
   Goals goals = {};
   const plan::ScheduleDatabase* schedules = nullptr;
   std::vector<plan::Explanation>* explanations = nullptr;

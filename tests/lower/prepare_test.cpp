@@ -72,7 +72,7 @@ void check_evaluated(const kernel::Program& program, const Module& module) {
                 constants[i]->packing.transform ? 1e-6f : 0); // dots have an order of their own
 }
 
-void check_compiled(const kernel::Program& program, const Module& module, const TargetInfo& target) {
+void check_compiled(const kernel::Program& program, const Module& module, const Machine& target) {
   auto prepare = firn::test::plan_and_lower(module, {target});
   if (!prepare) FAIL(prepare.error().message);
   kernel::bind_prepare(*prepare, lower::prepare_sources(program), program);
@@ -97,7 +97,7 @@ struct Prepared {
 };
 Prepared expect_prepared(Module& source, const std::string& cpu, bool optimize_size = false) {
   INFO(cpu << "\n" << print_module(source));
-  TargetInfo target = target_of("", cpu);
+  Machine target = target_of("", cpu);
   Goals goals{.opt_level = optimize_size ? OptLevel::Os : OptLevel::O3, .winograd = Winograd::All};
   PipelineRun run{PassOptions(goals, &target)};
   if (Result done = run_passes(source, default_pipeline(source, /*for_target=*/true), run); !done)

@@ -3,7 +3,7 @@
 #include "compiler/graph/resample.h"
 #include "tests/lower/lowered_program.h"
 
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 #include "tests/lower/plan_and_lower.h"
 
 #include <catch2/catch.hpp>
@@ -69,7 +69,7 @@ void make_resampled(const Case& c, const std::string& cpu, Module& module) {
     auto machine = find_target("", cpu, "");
     REQUIRE(machine);
     Type blocks = x.type(), plain = y.type();
-    blocks.layout = channel_blocks(x.rank(), machine->channel_block());
+    blocks.layout = channel_blocks(x.rank(), machine->cpu.channel_block());
     Instruction* copy = body.append(Opcode::Copy, {x}, {blocks}, {}, y.def);
     set_resample_layout(*y.def, copy->result(), blocks.layout);
     y = b.make_typed(Opcode::Copy, {y}, {plain})->result();

@@ -81,7 +81,7 @@ void collect(const Region& region, std::vector<Contraction>& found) {
   }
 }
 
-Outcome compile(const std::string& model, const TargetInfo& target) {
+Outcome compile(const std::string& model, const Machine& target) {
   DiagnosticList diagnostics;
   auto imported = onnx::import_onnx_bytes("form.onnx", model, {}, diagnostics);
   if (!imported) return {diagnostics.messages()[0].message, {}, 0};
@@ -120,7 +120,7 @@ int64_t max_bytes(const QuantisedModel& model, const Case& of) {
          others * (adds ? 3 : 1);
 }
 
-void check(const Form& form, const Case& of, const TargetInfo& target) {
+void check(const Form& form, const Case& of, const Machine& target) {
   QuantisedModel model(of.activations, of.weights);
   const std::string result = form.build(model);
   Outcome outcome = compile(model.encode(result), target);

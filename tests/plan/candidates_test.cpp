@@ -271,7 +271,7 @@ private:
 // Checks the candidates of every instruction of the module.
 void check_candidates(const Module& module, const std::string& cpu,
                       std::map<std::string, size_t>& algorithms) {
-  const TargetInfo target = target_of("", cpu);
+  const Machine target = target_of("", cpu);
   const plan::PlanOptions options{target};
   const plan::PlanningContext context{options};
   for (const auto& instruction : module.main().body().instructions()) {

@@ -83,7 +83,7 @@ private:
 std::string plan_of(const std::string& text, const char* cpu = "x86-64-v3") {
   auto module = parse_module("test.hlo", text);
   if (!module) FAIL(module.error().message);
-  TargetInfo target = target_of("", cpu);
+  Machine target = target_of("", cpu);
   auto plans = plan::plan_function((*module)->main(), {target});
   if (!plans) return plans.error().message;
   std::string found;
@@ -104,7 +104,7 @@ TEST_CASE("requests at random are read back as the plans that they became", "[pl
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::string request = RandomRequest(seed).text();
     for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
-      TargetInfo target = target_of("", cpu);
+      Machine target = target_of("", cpu);
       for (const std::string& text :
            {dot_text(request), dot_text(request, true), convolution_text(request, cpu)}) {
         INFO(cpu << ": " << request);

@@ -120,7 +120,7 @@ std::string planned(const std::string& text, const std::string& cpu, const std::
                     const std::string& to) {
   auto module = firn::parse_module("test.hlo", text);
   if (!module) FAIL(module.error().message);
-  firn::TargetInfo target = target_of("", cpu);
+  firn::Machine target = target_of("", cpu);
   firn::PipelineRun run;
   run.options.target = &target;
   firn::Result done = firn::run_passes(**module, "plan-kernels", run);

@@ -33,7 +33,7 @@ const char* const kConvolution =
     "%x, %w {window = 3x3, groups = 1} : f32[1,48,18,18] return %r } }";
 
 // Cycles of the kernel that multiplies, which takes longer than those that pack its operands.
-double counted_cycles(const kernel::Program& program, const TargetInfo& target) {
+double counted_cycles(const kernel::Program& program, const Machine& target) {
   double most = 0;
   for (const auto& kernel : program.kernels)
     most = std::max(most, count_cycles(*kernel, target) * static_cast<double>(kernel->max_iterations()));
@@ -48,7 +48,7 @@ TEST_CASE("code of contractions counts as cycles near those that plan predicts",
                                     dot_text("37", "300", "130"), std::string(kConvolution)}) {
       auto module = parse_module("test.hlo", text);
       REQUIRE(module);
-      const TargetInfo target = target_of("", cpu);
+      const Machine target = target_of("", cpu);
       const plan::PlanOptions options{target};
       auto planned = plan::plan_function((*module)->main(), options);
       REQUIRE(planned);

@@ -121,7 +121,7 @@ TEST_CASE("the last column group takes the registers that its columns fill", "[p
 TEST_CASE("rows left by tiles over given panels have sums that hide the latency", "[plan][tiling]") {
   auto wide = find_target("", "x86-64-v4", ""), narrow = find_target("", "x86-64-v3", "");
   REQUIRE((wide && narrow));
-  TargetInfo target = with_vectors_of(*narrow, *wide);
+  Machine target = with_vectors_of(*narrow, *wide);
   plan::ContractionShape shape = product(128, 768, 768, 0);
   CHECK(plan::choose_tiling(shape, target).rest_splits.empty()); // it leaves none, or as many
   shape.panel = 3;

@@ -8,7 +8,7 @@ using namespace firn;
 
 namespace {
 
-TargetInfo machine(const char* triple, const char* cpu) {
+Machine machine(const char* triple, const char* cpu) {
   auto found = find_target(triple, cpu, "");
   REQUIRE(found);
   return *found;

@@ -1,5 +1,5 @@
 // Adds up the cycles of ops by their throughput, as if no pipe worked beside another. Rates are
-// those of common cores; TargetInfo holds the ones that differ much between cores.
+// those of common cores; Machine holds the ones that differ much between cores.
 #include "compiler/kernel/passes/cycle_count.h"
 
 #include "compiler/target/mac.h"
@@ -16,7 +16,7 @@ constexpr double kIntegersPerCycle = 2;               // vectors of integers, co
 
 class CycleCount {
 public:
-  CycleCount(const Kernel& kernel, const TargetInfo& target) : kernel_(kernel), target_(target) {}
+  CycleCount(const Kernel& kernel, const Machine& target) : kernel_(kernel), target_(target) {}
 
   double of(const Block& block) const {
     double cycles = 0;
@@ -49,8 +49,8 @@ private:
   }
   double vectors(MachineType type) const {
     if (type.lanes == 1) return 1;
-    if (target_.vector_bits == 0) return type.lanes;
-    return std::max(1.0, 8.0 * type.lanes * scalar_bytes(type.scalar) / target_.register_bits());
+    if (target_.cpu.vector_bits == 0) return type.lanes;
+    return std::max(1.0, 8.0 * type.lanes * scalar_bytes(type.scalar) / target_.cpu.register_bits());
   }
 
   double float_cycles(OpKind kind) const {
@@ -58,7 +58,7 @@ private:
     case OpKind::FDiv:
     case OpKind::FSqrt: return kDivision;
     case OpKind::FRem: return kScalarDivision;
-    default: return 1.0 / target_.fma_pipes;
+    default: return 1.0 / target_.cpu.fma_pipes;
     }
   }
 
@@ -103,7 +103,7 @@ private:
   }
 
   double product_cycles(const Op& op, const MacFacts& facts) const {
-    return facts.instructions * vectors(op) / target_.fma_pipes;
+    return facts.instructions * vectors(op) / target_.cpu.fma_pipes;
   }
 
   double memory_cycles(const Op& op) const {
@@ -113,8 +113,8 @@ private:
     case OpKind::Store: return vectors(op);
     case OpKind::TileLoad:
     case OpKind::TileStore: // a row is a cache line
-      return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows / target_.loads_per_cycle;
-    default: return vectors(op) / target_.loads_per_cycle;
+      return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows / target_.cpu.loads_per_cycle;
+    default: return vectors(op) / target_.cpu.loads_per_cycle;
     }
   }
 
@@ -137,12 +137,12 @@ private:
   }
 
   const Kernel& kernel_;
-  const TargetInfo& target_;
+  const Machine& target_;
 };
 
 } // namespace
 
-double count_cycles(const Kernel& kernel, const TargetInfo& target) {
+double count_cycles(const Kernel& kernel, const Machine& target) {
   return CycleCount(kernel, target).of(kernel.body);
 }
 

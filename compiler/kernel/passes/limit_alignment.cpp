@@ -7,7 +7,7 @@
 // cost memory and gain nothing.
 //
 // - Requires: no buffer has a place yet.
-// - Establishes: no buffer, parameter or scratch is promised more than TargetInfo::buffer_alignment.
+// - Establishes: no buffer, parameter or scratch is promised more than Machine::buffer_alignment.
 // - Breaks: nothing.
 #include "compiler/kernel/passes/pass.h"
 

@@ -5,22 +5,22 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/goals.h"
 #include "compiler/support/pass_list.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <string>
 
 namespace firn::kernel {
 
 struct KernelPassOptions : RewriteLimit, PassRefusal {
-  KernelPassOptions(const Goals& wanted = kDefaultGoals, const TargetInfo* machine = nullptr,
-                    const TargetInfo* common = nullptr)
+  KernelPassOptions(const Goals& wanted = kDefaultGoals, const Machine* machine = nullptr,
+                    const Machine* common = nullptr)
       : target(machine), baseline(common), goals(wanted) {}
 
-  const TargetInfo* target;   // null: target-independent passes only
-  const TargetInfo* baseline; // the least able of several CPUs, for kernels that all of them share
+  const Machine* target;   // null: target-independent passes only
+  const Machine* baseline; // the least able of several CPUs, for kernels that all of them share
   const Goals& goals;
 
-  const TargetInfo& target_of(const Kernel& kernel) const {
+  const Machine& target_of(const Kernel& kernel) const {
     return kernel.is_for_baseline && baseline ? *baseline : *target;
   }
 };

@@ -52,7 +52,7 @@ struct Call {
 
 class Planner {
 public:
-  Planner(Program& program, const TargetInfo& target) : program_(program), target_(target) {
+  Planner(Program& program, const Machine& target) : program_(program), target_(target) {
     for (const Step& step : program.steps) {
       find_nested(step.first);
       find_nested(step.second);
@@ -107,7 +107,7 @@ private:
     call.step = &step;
     call.begin = call.end = calls_.empty() ? 0 : calls_.back().end;
     if (step.kind != Step::Kind::Call)
-      call.activations = target_.l2_bytes;
+      call.activations = target_.cpu.l2_bytes;
     else
       add_call(call);
     calls_.push_back(call);
@@ -128,10 +128,10 @@ private:
     // Threads compute side by side, each of them with a part of the activations and weights.
     double computing = computing_cycles(kernel) / kernel.tasks,
            activations = static_cast<double>(call.activations) / kernel.tasks;
-    double running = std::max(computing, activations / target_.l2_bytes_per_cycle),
+    double running = std::max(computing, activations / target_.cpu.l2_bytes_per_cycle),
            // Time that moves activations is not left for weights.
-        idle = computing - activations / target_.l3_bytes_per_cycle;
-    double bandwidth = kBandwidth * target_.memory_bytes_per_cycle;
+        idle = computing - activations / target_.cpu.l3_bytes_per_cycle;
+    double bandwidth = kBandwidth * target_.cpu.memory_bytes_per_cycle;
     call.arrives = static_cast<int64_t>(running * bandwidth);
     if (call.kernel >= 0 && idle >= kMinCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
   }
@@ -139,7 +139,8 @@ private:
   // Tile products compute so much at a time that their kernels spend most cycles in other code.
   double computing_cycles(const Kernel& kernel) const {
     if (kernel.tiles.empty())
-      return static_cast<double>(kernel.flops) / (2.0 * target_.register_lanes(32) * target_.fma_pipes);
+      return static_cast<double>(kernel.flops) /
+             (2.0 * target_.cpu.register_lanes(32) * target_.cpu.fma_pipes);
     return count_cycles(kernel, target_) * static_cast<double>(kernel.max_iterations());
   }
 
@@ -148,10 +149,10 @@ private:
   // used yet.
   int64_t plan_backwards(Call& call, int64_t wanted) const {
     int64_t own = call.end - call.begin;
-    call.ahead = std::clamp<int64_t>(target_.l2_bytes / 2 - call.activations, 0, wanted);
+    call.ahead = std::clamp<int64_t>(target_.cpu.l2_bytes / 2 - call.activations, 0, wanted);
     // The part due to its own weights: all of them if they are few, because the first tiles of a call ask for
     // weights faster than the rest, and would wait for them.
-    int64_t late = own <= target_.l2_bytes / 4 ? own : own - call.arrives;
+    int64_t late = own <= target_.cpu.l2_bytes / 4 ? own : own - call.arrives;
     if (call.ahead > 0) late = std::max(late, own + call.ahead - call.capacity);
     return std::max<int64_t>(0, late);
   }
@@ -174,7 +175,7 @@ private:
   }
 
   Program& program_;
-  const TargetInfo& target_;
+  const Machine& target_;
   std::set<int> nested_; // kernels that control flow calls
   std::vector<Call> calls_;
 };
@@ -183,7 +184,7 @@ private:
 
 bool prefetch_weights(Program& program, const KernelPassOptions& options) {
   if (!options.target || options.goals.optimize_size()) return false;
-  if (program.weight_bytes + program.arena_bytes <= options.target->l2_bytes) return false;
+  if (program.weight_bytes + program.arena_bytes <= options.target->cpu.l2_bytes) return false;
   return Planner(program, *options.target).run(options);
 }
 

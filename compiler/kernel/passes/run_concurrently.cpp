@@ -53,7 +53,7 @@ private:
     if (step.kind != Step::Kind::Call || step.is_copy) return false;
     const Kernel& kernel = kernel_of(step);
     if (kernel.tasks > 1 || kernel.parallel_count.lower_bound() < 1 || may_end_run(step)) return false;
-    const TargetInfo& target = options_.target_of(kernel);
+    const Machine& target = options_.target_of(kernel);
     double cycles = count_cycles(kernel, target) * static_cast<double>(kernel.max_iterations()) *
                     static_cast<double>(kernel.phases);
     return options_.goals.share_all || cycles >= kSharedCallCycles;

@@ -46,10 +46,10 @@ bool share_kernels(Program& program, const KernelPassOptions& options) {
   for (auto& kernel : program.kernels) {
     auto tasks = static_cast<int>(std::min<int64_t>(options.goals.threads, kernel->max_iterations()));
     if (tasks <= 1 || tasks == kernel->tasks) continue;
-    const TargetInfo& target = options.target_of(*kernel);
+    const Machine& target = options.target_of(*kernel);
     double cycles = count_cycles(*kernel, target) * static_cast<double>(kernel->max_iterations()) *
                     static_cast<double>(kernel->phases);
-    cycles = std::max(cycles, static_cast<double>(kernel->bytes) / target.l2_bytes_per_cycle);
+    cycles = std::max(cycles, static_cast<double>(kernel->bytes) / target.cpu.l2_bytes_per_cycle);
     double waits = static_cast<double>(kernel->phases - 1) * kBarrierCycles;
     if ((gain(cycles, tasks) < kSharedCallCycles + waits && !options.goals.share_all) ||
         !options.take_rewrite())

@@ -4,7 +4,7 @@
 
 #include "compiler/kernel/passes/loop_facts.h"
 #include "compiler/kernel/request_streams.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <algorithm>
 

@@ -89,8 +89,8 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
 void emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion,
                             const plan::FusedSpatialSumPlan& plan) {
   plan::FusedSum sum = *plan::find_fused_sum(fusion);
-  FusedSpatialSum spatial_sum(sum.producer->type(), sum.producer->num_uses(0) > 1, context.target().lanes(32),
-                              plan.accumulators);
+  FusedSpatialSum spatial_sum(sum.producer->type(), sum.producer->num_uses(0) > 1,
+                              context.target().cpu.lanes(32), plan.accumulators);
   context.set_spatial_sum(*sum.producer, &spatial_sum);
   context.lower_instruction(*sum.producer);
   context.set_spatial_sum(*sum.producer, nullptr);

@@ -37,7 +37,7 @@ kernel::Register as_f32(Builder& b, kernel::Register operands, DType dtype) {
 } // namespace
 
 DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
-                                           const plan::DepthwisePlan& plan, const TargetInfo& target)
+                                           const plan::DepthwisePlan& plan, const Machine& target)
     : convolution_(root.op), product_(plan.mac),
       tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
              plan::window_lanes(target), plan.tiling),

@@ -12,7 +12,7 @@ class DepthwiseConvolution {
 public:
   // `root`: the convolution of `instruction`.
   DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
-                       const plan::DepthwisePlan& plan, const TargetInfo& target);
+                       const plan::DepthwisePlan& plan, const Machine& target);
 
   const WindowTiles& tiles() const { return tiles_; }
   PackedOperand packed_taps() const;

@@ -30,7 +30,7 @@ public:
                  const plan::PoolingPlan& plan)
       : context_(context), instruction_(instruction), root_(root),
         tiles_(root.operands[0].type(), instruction.type(), spatial_window(*root.op),
-               context.target().lanes(32), plan.tiling),
+               context.target().cpu.lanes(32), plan.tiling),
         reducer_(*simple_reducer(*root.op)) {}
 
   void emit() {

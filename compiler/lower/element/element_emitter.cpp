@@ -2,6 +2,7 @@
 #include "compiler/lower/element/element_emitter.h"
 
 #include "compiler/graph/computed_indices.h"
+#include "compiler/graph/magnitude_bound.h"
 #include "compiler/lower/element/element_forms.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/kernel_maker.h"
@@ -150,19 +151,24 @@ kernel::Register ElementEmitter::emit_gate(const Instruction& product, const Ind
   return {};
 }
 
+kernel::Register ElementEmitter::emit_narrow(const Instruction& instruction, const Index& index) {
+  const Attributes& attributes = instruction.attributes();
+  const int64_t zero = attributes.integer("zero", 0);
+  // Two limits and their constants, a rounding, a conversion and a truncation; a sum with a constant.
+  if (uses_) uses_->operations += zero == 0 ? 6 : 8;
+  const bool is_bounded = magnitude_bound(instruction.operand(0)) <= kernel::kMaxBounded;
+  return builder_.narrow(emit(instruction.operand(0), index), value_type(instruction.type().dtype).scalar,
+                         attributes.integer("low"), attributes.integer("high"), zero, is_bounded);
+}
+
 kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction, const Index& index) {
   KernelScalars scalars(builder_);
   if (kernel::Register gate = emit_gate(instruction, index)) return gate;
   if (Value erf = erf_beside_one(instruction); erf && !leaves_.count(key(erf)))
     return scalar_ops::math::one_plus_erf(scalars, emit(erf.def->operand(0), index));
   auto is_leaf = [this](Value value) { return leaves_.count(key(value)) > 0; };
-  if (auto quantised = quantised_form(instruction, is_leaf)) {
-    // Two limits and their constants, a rounding, a conversion and a truncation; a sum with a constant.
-    if (uses_) uses_->operations += quantised->offset == 0 ? 6 : 8;
-    return quantised->emit(builder_, emit(quantised->x, index), value_type(instruction.type().dtype).scalar);
-  }
-  if (auto again = requantised_form(instruction, is_leaf))
-    return again->emit(scalars, emit(again->rounded.x, index));
+  if (instruction.is(Opcode::Narrow)) return emit_narrow(instruction, index);
+  if (auto again = requantised_form(instruction, is_leaf)) return again->emit(scalars, emit(again->x, index));
   std::vector<kernel::Register> x;
   for (Value operand : instruction.operands()) x.push_back(emit(operand, index));
   DType dtype = instruction.operand(0).dtype();

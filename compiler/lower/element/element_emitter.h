@@ -71,6 +71,7 @@ private:
 
   kernel::Register emit_uncached(Value value, const Index& index);
   kernel::Register emit_elementwise(const Instruction& instruction, const Index& index);
+  kernel::Register emit_narrow(const Instruction& instruction, const Index& index);
   kernel::Register emit_broadcast(Value operand, const Index& from);
   kernel::Register emit_gate(const Instruction& product, const Index& index); // no value: it is none
   kernel::Register emit_iota(const Instruction& instruction, const Index& index);

@@ -1,7 +1,6 @@
 // Recognises expressions of several elementwise ops, and emits their code.
 #include "compiler/lower/element/element_forms.h"
 
-#include "compiler/graph/magnitude_bound.h"
 #include "compiler/graph/scalar_ops.h"
 #include "compiler/plan/elements/element_code.h"
 #include "compiler/support/whole_number.h"
@@ -42,42 +41,7 @@ bool is_small_whole(std::optional<double> number) {
   return number && std::abs(*number) <= 0x1p23 && is_whole(*number);
 }
 
-// Whether a convert's type represents all numbers between the bounds.
-bool holds_bounds(const Instruction& convert, const QuantisedForm& form) {
-  DType to = convert.type().dtype;
-  int bits = bit_width(to);
-  double min = is_signed(to) ? -std::ldexp(1, bits - 1) : 0, max = std::ldexp(1, bits) - 1 + min;
-  return form.low >= min && form.high <= max;
-}
-
 } // namespace
-
-std::optional<QuantisedForm> quantised_form(const Instruction& convert,
-                                            const std::function<bool(Value)>& is_leaf) {
-  DType to = convert.type().dtype;
-  if (!convert.is(Opcode::Convert) || !is_integer(to) || bit_width(to) < 8 || bit_width(to) > 32) return {};
-  const Instruction& clamp = *convert.operand(0).def;
-  if (!clamp.is(Opcode::Clamp) || clamp.type().dtype != DType::F32 || is_leaf(convert.operand(0))) return {};
-  auto low = number_of(clamp.operand(0)), high = number_of(clamp.operand(2));
-  if (!is_small_whole(low) || !is_small_whole(high) || *low > *high) return {};
-  QuantisedForm form{clamp.operand(1), *low, *high};
-  if (form.x.def->is(Opcode::Add) && !is_leaf(form.x))
-    for (int i : {0, 1})
-      if (auto added = number_of(form.x.def->operand(i)); is_small_whole(added)) {
-        form.offset = *added;
-        form.x = form.x.def->operand(1 - i);
-        break;
-      }
-  if (!form.x.def->is(Opcode::RoundNearestEven) || is_leaf(form.x)) return {};
-  form.x = form.x.def->operand(0);
-  return holds_bounds(convert, form) ? std::optional(form) : std::nullopt;
-}
-
-kernel::Register QuantisedForm::emit(kernel::Builder& builder, kernel::Register value,
-                                     kernel::Scalar to) const {
-  return builder.narrow(value, to, static_cast<int64_t>(low), static_cast<int64_t>(high),
-                        static_cast<int64_t>(offset), magnitude_bound(x) <= kernel::kMaxBounded);
-}
 
 std::optional<RequantisedForm> requantised_form(const Instruction& convert,
                                                 const std::function<bool(Value)>& is_leaf) {
@@ -95,17 +59,18 @@ std::optional<RequantisedForm> requantised_form(const Instruction& convert,
   if (integer.dtype() == DType::I32 && is_here(Opcode::Convert) &&
       is_integer(integer.def->operand(0).dtype()))
     integer = integer.def->operand(0);
-  if (!is_here(Opcode::Convert) || bit_width(integer.dtype()) > 16) return {};
-  auto rounded = quantised_form(*integer.def, is_leaf);
-  if (!rounded) return {};
-  return RequantisedForm{*rounded, zero_point};
+  if (!is_here(Opcode::Narrow) || bit_width(integer.dtype()) > 16) return {};
+  auto number = [&](const char* name) {
+    return static_cast<double>(integer.def->attributes().integer(name, 0));
+  };
+  return RequantisedForm{integer.def->operand(0), number("low"), number("high"), number("zero"), zero_point};
 }
 
 kernel::Register RequantisedForm::emit(KernelScalars& scalars, kernel::Register value) const {
   auto constant = [&](double number) { return scalars.constant(value, number); };
-  value = scalars.max_fast(value, constant(rounded.low - rounded.offset));
-  value = scalars.round(scalars.min_fast(value, constant(rounded.high - rounded.offset)));
-  double moved = rounded.offset - zero_point;
+  value = scalars.max_fast(value, constant(low - added));
+  value = scalars.round(scalars.min_fast(value, constant(high - added)));
+  double moved = added - zero_point;
   return moved == 0 ? value : scalars.add(value, constant(moved));
 }
 

@@ -17,24 +17,14 @@ Value erf_beside_one(const Instruction& add);
 // A value times a positive number that keeps its precision; no value: it has no such form.
 std::pair<Value, double> scaled_value(Value product);
 
-// The form convert(clamp(low, round(x) + offset, high)) between whole numbers that the result's type holds,
-// as floats are quantised. A NaN gives the low bound.
-struct QuantisedForm {
-  Value x; // f32
-  double low = 0, high = 0, offset = 0;
-  kernel::Register emit(kernel::Builder& builder, kernel::Register x, kernel::Scalar to) const;
-};
-// `is_leaf`: whether a value exists already rather than being computed here.
-std::optional<QuantisedForm> quantised_form(const Instruction& convert,
-                                            const std::function<bool(Value)>& is_leaf);
-
-// The float that a quantised integer stands for, convert(integer - zero point), if it is computed here and
-// not read: it is rounded, but stays a float. A NaN gives the low bound.
+// The float that a narrow integer stands for, convert(narrow - zero point), if it is computed here and not
+// read: it is rounded, but stays a float. A NaN gives the low bound.
 struct RequantisedForm {
-  QuantisedForm rounded;
-  double zero_point = 0;
+  Value x;                                             // f32
+  double low = 0, high = 0, added = 0, zero_point = 0; // `added`: the zero of the narrow
   kernel::Register emit(KernelScalars& scalars, kernel::Register x) const;
 };
+// `is_leaf`: whether a value exists already rather than being computed here.
 std::optional<RequantisedForm> requantised_form(const Instruction& convert,
                                                 const std::function<bool(Value)>& is_leaf);
 

@@ -272,7 +272,7 @@ private:
 
   // Whether the producer narrows the sums of another contraction, which then belongs to that one's epilogue.
   bool ends_other_epilogue(const Instruction& producer) const {
-    if (!producer.is(Opcode::Convert)) return false;
+    if (!producer.is(Opcode::Convert) && !producer.is(Opcode::Narrow)) return false;
     int bits = bit_width(producer.type().dtype);
     for (const Instruction* at = &producer; position_.count(at) && !fused_.count(at);) {
       if (sums_products(*at)) return bits < bit_width(at->type().dtype);

@@ -211,8 +211,8 @@ private:
 };
 
 // Compresses rows of [gates * h, k] if a step of so many batch entries waits for them.
-bool compress_rows(GraphBuilder& builder, Value& weights, Value& scales, int64_t batch,
-                   const TargetInfo& target, int64_t model_bytes) {
+bool compress_rows(GraphBuilder& builder, Value& weights, Value& scales, int64_t batch, const Machine& target,
+                   int64_t model_bytes) {
   const Literal* literal = weights ? constant_literal(weights) : nullptr;
   if (!literal || literal->dtype() != DType::F32 ||
       !plan::is_memory_bound(batch, weights.type(), target, model_bytes))

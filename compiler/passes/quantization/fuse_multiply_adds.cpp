@@ -2,10 +2,8 @@
 // once, and divides by means of multiply-adds.
 //
 //   %p = multiply %sums, %scales                     ->    %y = multiply_add %sums, %scales, %bias
-//   %y = add %p, %bias                                     %r = round_nearest_even %y
-//   %r = round_nearest_even %y                             ...
-//   %c = clamp %low, %r, %high
-//   %q = convert %c : u8
+//   %y = add %p, %bias                                     %q = narrow %y {...} : u8
+//   %q = narrow %y {...} : u8
 //
 // Values between two quantisations are not computed operation by operation as in the model: scales are joined
 // where integers are multiplied as such. One rounding less moves results no further, and products over few
@@ -25,7 +23,7 @@
 #include "compiler/graph/fusion.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/quantization/spelled_quantization.h"
+#include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/graph_forms.h"
 
@@ -46,13 +44,11 @@ public:
 
 private:
   void add(Instruction& instruction) {
-    if (auto value = spelled_quantized(instruction)) quantised_.insert(value->y.def);
     bool computes = is_elementwise(instruction.opcode()) && instruction.type().dtype == DType::F32;
     if (!computes || is_returned(instruction)) return;
     const auto& users = instruction.users();
     bool is_read = std::all_of(users.begin(), users.end(), [&](const Instruction* user) {
-      return found_.count(user) > 0 ||
-             (user->is(Opcode::RoundNearestEven) && quantised_.count(&instruction) > 0);
+      return found_.count(user) > 0 || user->is(Opcode::Narrow);
     });
     if (!is_read || users.empty()) return;
     found_.insert(&instruction);
@@ -66,7 +62,7 @@ private:
   }
 
   const Region& region_;
-  std::unordered_set<const Instruction*> found_, quantised_;
+  std::unordered_set<const Instruction*> found_;
   std::vector<Instruction*> additions_; // last ones first
 };
 
@@ -109,8 +105,8 @@ Value divide_by_products(GraphBuilder& builder, const Quantized& to, double scal
 bool replace_divisions(Region& region, const PassOptions& options) {
   constexpr double kMin = 0x1p-60, kMax = 0x1p60; // whose products with numbers of steps are normal
   bool changed = false;
-  for (Instruction* convert : region.snapshot()) {
-    auto to = spelled_quantized(*convert);
+  for (Instruction* narrow : region.snapshot()) {
+    auto to = narrowed(*narrow);
     if (!to || !to->y.def->is(Opcode::Divide) || !has_one_use(to->y)) continue;
     auto scale = splat_value(to->y.def->operand(1));
     if (!scale || !(*scale >= kMin && *scale <= kMax) || !options.take_rewrite()) continue;

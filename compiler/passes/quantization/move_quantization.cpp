@@ -317,7 +317,7 @@ Value quantized_and_shifted(Instruction& op, Quantized to, const Shifted& by) {
 
 // Makes activations of i8 u8, for instructions that multiply bytes of unlike signs alone: with a zero point
 // 128 above, or as the same numbers if none is below zero.
-Value make_unsigned(Instruction& op, const TargetInfo& target) {
+Value make_unsigned(Instruction& op, const Machine& target) {
   auto to = quantized(op);
   if (!to || to->dtype != DType::I8 || !plan::needs_unsigned_activations(target)) return {};
   Shifted by;
@@ -330,7 +330,7 @@ Value make_unsigned(Instruction& op, const TargetInfo& target) {
 }
 
 // Makes activations of u16 i16, with a zero point 32768 below, for instructions that multiply pairs of i16.
-Value make_signed(Instruction& op, const TargetInfo& target) {
+Value make_signed(Instruction& op, const Machine& target) {
   auto to = quantized(op);
   if (!to || to->dtype != DType::U16 || !plan::is_profitable_in_pairs(target)) return {};
   to->dtype = DType::I16;

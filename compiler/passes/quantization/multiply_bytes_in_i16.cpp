@@ -72,6 +72,7 @@ private:
   // Whether the instruction makes bytes of floats that lie between their bounds: as i16 they are the same
   // numbers.
   static bool is_within_bytes(const Instruction& convert) {
+    if (convert.is(Opcode::Narrow)) return true;
     bool converts = convert.is(Opcode::Convert) && is_float(convert.operand(0).dtype());
     if (!converts) return false;
     return plan::lies_within(convert.operand(0), plan::bounds_of(convert.type().dtype));
@@ -80,7 +81,10 @@ private:
   static Value convert_instead(Value bytes) {
     GraphBuilder builder(*bytes.def->parent(), behind(bytes));
     builder.set_location(bytes.def->location());
-    return builder.convert(bytes.def->operand(0), DType::I16);
+    if (!bytes.def->is(Opcode::Narrow)) return builder.convert(bytes.def->operand(0), DType::I16);
+    Attributes attributes = bytes.def->attributes();
+    attributes.set("to", DType::I16);
+    return builder.op(Opcode::Narrow, {bytes.def->operand(0)}, std::move(attributes));
   }
 
   // Whether the op moves bytes of operands that are to be widened instead. Tables of bytes, and constants of

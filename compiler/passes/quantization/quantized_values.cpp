@@ -273,6 +273,16 @@ Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like) {
                           like.low, like.high);
 }
 
+std::optional<Quantized> narrowed(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Narrow)) return std::nullopt;
+  const Attributes& attributes = instruction.attributes();
+  return Quantized{instruction.operand(0),
+                   {1, attributes.integer("zero", 0)},
+                   instruction.type().dtype,
+                   static_cast<double>(attributes.integer("low")),
+                   static_cast<double>(attributes.integer("high"))};
+}
+
 Value bounded_integers(GraphBuilder& builder, Value integers, double low, double high) {
   const NumberRange all = range_of(integers.dtype());
   if (low <= all.min && high >= all.max) return integers;

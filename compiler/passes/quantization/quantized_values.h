@@ -89,6 +89,8 @@ std::optional<Quantized> quantized(const Instruction& instruction, ScaleRange sc
 // The quantize whose integers such a clamp bounds by constants; null: it is none.
 const Instruction* bounded_quantize(const Instruction& clamp);
 bool is_bounded_behind(const Instruction& quantize);
+// The quantisation that a narrow computes, by a scale of one; nothing: it is another instruction.
+std::optional<Quantized> narrowed(const Instruction& instruction);
 // Clamps integers, unless the bounds hold all of their type.
 Value bounded_integers(GraphBuilder& builder, Value integers, double low, double high);
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like);

@@ -66,7 +66,7 @@ struct Side {
 
 class IntegerContraction {
 public:
-  IntegerContraction(Instruction& contraction, const TargetInfo& target)
+  IntegerContraction(Instruction& contraction, const Machine& target)
       : contraction_(contraction), target_(target), b_(*contraction.parent(), &contraction) {}
 
   // The contraction of integers; no value if the operands are not quantised, or if integers cannot express
@@ -469,7 +469,7 @@ private:
   }
 
   Instruction& contraction_;
-  const TargetInfo& target_;
+  const Machine& target_;
   GraphBuilder b_;
   Side sides_[2];
 };

@@ -2,7 +2,7 @@
 //
 //   %f = multiply (convert %c), broadcast(%s)             %c : i32[1,64,25,5], %s : f32[64]
 //   %g = add %f, broadcast(%b)                      ->    %p = floor (%c * broadcast(%m) / 2^9)
-//   %q = convert (clamp (round %g) + %z : i8)             %q = convert (clamp (%p + broadcast(%o)) >> %n)
+//   %q = narrow %g {..., to = i8, zero = z}               %q = convert (clamp (%p + broadcast(%o)) >> %n)
 //
 //   reduce add (dequantize %x)                      ->    multiply (convert (reduce add (%x - zero))), %s
 //
@@ -96,17 +96,12 @@ double max_of(Value value, int depth = kDeepest) {
 // One rounding to bytes.
 class Requantisation {
 public:
-  explicit Requantisation(Instruction& convert) : convert_(convert), b_(*convert.parent(), &convert) {}
+  explicit Requantisation(Instruction& narrow) : narrow_(narrow), b_(*narrow.parent(), &narrow) {}
 
   // The bytes by integer products; no value if no sum of integers times constants is rounded.
   Value run() {
-    auto to = spelled_quantized(convert_);
+    auto to = narrowed(narrow_);
     if (!to || !plan::is_byte(to->dtype)) return {};
-    // Numbers beyond those of bytes may be converted to any byte.
-    double min = is_signed(to->dtype) ? -128 : 0;
-    to->low = std::max(to->low, min);
-    to->high = std::min(to->high, min + 255);
-    if (to->low > to->high) return {};
     Value sum = without_bounds(*to);
     if (!collect(sum, {factor_}, kDeepest) || terms_.empty()) return {};
     size_t channels = biases_.size();
@@ -214,13 +209,11 @@ private:
     }
   }
 
-  Value splat(double number) {
-    return make_splat(b_, Type::tensor(DType::I32, convert_.type().dims), number);
-  }
+  Value splat(double number) { return make_splat(b_, Type::tensor(DType::I32, narrow_.type().dims), number); }
   Value constant(const std::vector<int64_t>& numbers) {
     bool is_one = std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n == numbers[0]; });
     if (is_one) return splat(static_cast<double>(numbers[0]));
-    Type type = Type::tensor(DType::I32, convert_.type().dims);
+    Type type = Type::tensor(DType::I32, narrow_.type().dims);
     Value source = b_.constant(Literal::of<int64_t>(DType::I32, source_.type().static_dims(), numbers));
     return make_broadcast(b_, source, type, dims_);
   }
@@ -243,7 +236,7 @@ private:
     return b_.convert(b_.op(Opcode::Clamp, {splat(to.low), steps, splat(to.high)}), to.dtype);
   }
 
-  Instruction& convert_;
+  Instruction& narrow_;
   GraphBuilder b_;
   double factor_ = 1; // product of the factors stripped from the sum
   std::vector<Value> terms_;
@@ -281,7 +274,7 @@ Value requantise(Instruction& instruction, const PassOptions& options) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
   if (Value sum = sum_of_integers(instruction)) return sum;
-  return instruction.is(Opcode::Convert) ? Requantisation(instruction).run() : Value{};
+  return instruction.is(Opcode::Narrow) ? Requantisation(instruction).run() : Value{};
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Quantised values that are computed by plain instructions, as exporters decompose them and as
+// Quantised values that are computed by plain instructions, as exporters decompose them; centred ones also as
 // lower-quantization leaves them:
 //
 //   centred      convert(x) - zero_point : i32, or the same converted to f32

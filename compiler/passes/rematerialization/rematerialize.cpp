@@ -152,7 +152,7 @@ bool rematerialize(Function& function, const PassOptions& options) {
 
 } // namespace
 
-int64_t predicted_memory(const Function& function, const TargetInfo& target) {
+int64_t predicted_memory(const Function& function, const Machine& target) {
   RepeatableKernels kernels = repeatable_kernels(function, target);
   return kernels.parameter_bytes + peak_bytes(kernels.computations, given_schedule(kernels));
 }

@@ -74,7 +74,7 @@ bool may_repeat(const Instruction& instruction) {
 
 class Builder {
 public:
-  Builder(const Function& function, const TargetInfo& target) : function_(function), target_(target) {}
+  Builder(const Function& function, const Machine& target) : function_(function), target_(target) {}
 
   RepeatableKernels build() {
     const Region& body = function_.body();
@@ -155,7 +155,7 @@ private:
   }
 
   const Function& function_;
-  const TargetInfo& target_;
+  const Machine& target_;
   RepeatableKernels result_;
   std::unordered_map<const Instruction*, int> numbers_;
 };
@@ -172,7 +172,7 @@ Value memory_of(Value value) {
   return value;
 }
 
-RepeatableKernels repeatable_kernels(const Function& function, const TargetInfo& target) {
+RepeatableKernels repeatable_kernels(const Function& function, const Machine& target) {
   return Builder(function, target).build();
 }
 

@@ -3,7 +3,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/passes/rematerialization/recomputation.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 namespace firn {
 
@@ -21,6 +21,6 @@ bool is_view(const Instruction& instruction);
 // Sizes are those at the bounds of dims, as the memory planner aligns them. Loops, branches, calls and
 // functions of the program run once, as do values that they capture, kernels that take part in others,
 // and whatever else must. A next value of a state that can be computed over the old one takes nothing.
-RepeatableKernels repeatable_kernels(const Function& function, const TargetInfo& target);
+RepeatableKernels repeatable_kernels(const Function& function, const Machine& target);
 
 } // namespace firn

@@ -18,10 +18,10 @@ constexpr int64_t kRowsPerPacking = 64;    // rows that must read a packed opera
 constexpr int64_t kRowsWithoutPacking = 3; // rows up to which packing the keys does not pay
 
 // Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
-bool is_scattered(const Attention& a, const TargetInfo& target) {
+bool is_scattered(const Attention& a, const Machine& target) {
   int64_t stride = a.v_key.upper_bound();
   return a.rows.upper_bound() >= kRowsPerPacking &&
-         a.keys.upper_bound() * stride * 4 > share_of(target.l2_bytes, cache_share::kScratch) &&
+         a.keys.upper_bound() * stride * 4 > share_of(target.cpu.l2_bytes, cache_share::kScratch) &&
          stride >= 2 * a.value_depth;
 }
 
@@ -46,25 +46,25 @@ int64_t key_parts(const Attention& a) {
 }
 
 // Whether factors may be rounded to bf16, and doing so pays.
-bool takes_bf16(const Attention& a, const Instruction& fusion, const TargetInfo& target) {
+bool takes_bf16(const Attention& a, const Instruction& fusion, const Machine& target) {
   return fusion.attributes().has("factors") && lacks_for_bf16(a, target).empty() &&
          is_profitable_in_bf16(a, target);
 }
 
 // The rows of a tile where their number varies, at most `max`. A power of two leaves a shorter rest of most
 // extents in use, and takes less code, if its sums keep the pipes busy with room to spare.
-int64_t varying_rows(int64_t max, int vectors, const TargetInfo& target) {
+int64_t varying_rows(int64_t max, int vectors, const Machine& target) {
   auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(max)));
-  return 2 * rows * vectors >= 3 * target.fma_latency * target.fma_pipes ? rows : max;
+  return 2 * rows * vectors >= 3 * target.cpu.fma_latency * target.cpu.fma_pipes ? rows : max;
 }
 
 AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
-  const TargetInfo& target = options.target;
+  const Machine& target = options.target;
   const int64_t all_rows = a.rows.upper_bound(), keys = a.keys.upper_bound();
   AttentionPlan plan;
-  int lanes = target.register_lanes(32);
-  int registers =
-      target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
+  int lanes = target.cpu.register_lanes(32);
+  int registers = target.cpu.vector_bits == 0 ? std::max(4, target.cpu.vector_registers / 2)
+                                              : target.cpu.vector_registers;
   int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (keys + lanes - 1) / lanes));
   double best = INFINITY;
   for (int vectors = 1; vectors <= widest; ++vectors) {
@@ -73,9 +73,9 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
     int64_t tiles = (all_rows + max - 1) / max;
     auto rows = static_cast<int>(a.rows.is_constant() ? (all_rows + tiles - 1) / tiles
                                                       : varying_rows(max, vectors, target));
-    double cycles =
-        std::max({static_cast<double>(rows * vectors) / target.fma_pipes,
-                  (rows + vectors) / target.loads_per_cycle, static_cast<double>(target.fma_latency)});
+    double cycles = std::max({static_cast<double>(rows * vectors) / target.cpu.fma_pipes,
+                              (rows + vectors) / target.cpu.loads_per_cycle,
+                              static_cast<double>(target.cpu.fma_latency)});
     double cost = cycles / (rows * vectors);
     if (cost > best * 0.999) continue;
     best = cost;
@@ -83,9 +83,9 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   }
   // Products that are no FMAs need a register each before they are added, and more if several steps are
   // unrolled.
-  plan.unroll = target.has_fma ? 4 : 1;
+  plan.unroll = target.cpu.has_fma ? 4 : 1;
   int64_t group = static_cast<int64_t>(plan.vectors) * lanes;
-  int64_t bytes = share_of(std::max(target.l1_bytes, kMinL1), cache_share::kScores);
+  int64_t bytes = share_of(std::max(target.cpu.l1_bytes, kMinL1), cache_share::kScores);
   int64_t max = std::max<int64_t>(group, bytes / 4 / plan.rows / group * group);
   int64_t blocks = (keys + max - 1) / max;
   plan.block = ((keys + blocks - 1) / blocks + group - 1) / group * group;
@@ -93,7 +93,7 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
   plan.packs_values = must_pack_values(a) || is_scattered(a, target);
   // Without FMA all but small scores would lose their last bits.
-  plan.fused_exponents = target.has_fma;
+  plan.fused_exponents = target.cpu.has_fma;
   plan.skips_hidden = !options.goals.optimize_size() &&
                       is_skipping_profitable(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
   return plan;
@@ -105,7 +105,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
   auto a =
       has_fusion_kind(fusion, FusionKind::Attention) ? match_attention(*fusion_root(fusion)) : std::nullopt;
   if (!a) return "this is no fusion of attention";
-  int lanes = options.target.register_lanes(32);
+  int lanes = options.target.cpu.register_lanes(32);
   bool is_open = plan.rows == 0, in_f32 = plan.mac == MacInstruction{};
   if (!in_f32 || (is_open && takes_bf16(*a, fusion, options.target))) {
     if (std::string lacks = lacks_for_bf16(*a, options.target); !lacks.empty()) return lacks;
@@ -124,15 +124,15 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
     return "a block has a multiple of " + std::to_string(group) + " of the " + std::to_string(keys) + " keys";
   if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
   if (!plan.packs_values && must_pack_values(*a)) return "values cannot be read where they lie";
-  if (plan.fused_exponents && !options.target.has_fma) return "the CPU has no fused multiply-adds";
+  if (plan.fused_exponents && !options.target.cpu.has_fma) return "the CPU has no fused multiply-adds";
   if (plan.skips_hidden && shown_keys(*a, fusion, tiling).empty()) return "no constant mask hides keys";
   return "";
 }
 
-AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
-  AttentionTiling tiling{plan, target.register_lanes(32)};
+AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const Machine& target) {
+  AttentionTiling tiling{plan, target.cpu.register_lanes(32)};
   // Each height is code of its own, so there are only as many as keep the pipes busy.
-  int max = 1, busy = target.fma_latency * target.fma_pipes;
+  int max = 1, busy = target.cpu.fma_latency * target.cpu.fma_pipes;
   while (2 * max < plan.rows && max * plan.vectors < busy) max *= 2;
   for (int height = max; height > 1; height = std::max(1, height / 4)) tiling.rest_rows.push_back(height);
   tiling.rest_rows.push_back(1);

@@ -25,6 +25,6 @@ struct AttentionTiling : AttentionPlan {
 // Completes a plan whose tile is left to the cost model: register tiles as choose_tiling weighs them, but
 // with rows that suit both products. Says why a plan cannot be followed; empty: it can.
 std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanOptions& options);
-AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& attention, const TargetInfo& target);
+AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& attention, const Machine& target);
 
 } // namespace firn::plan

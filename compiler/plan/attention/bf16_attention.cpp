@@ -27,7 +27,7 @@ int64_t whole_k_groups(int64_t k_extent) {
 }
 
 // Chooses tile matrices if the CPU has them: there, pairs are slower than f32.
-MacInstruction product_of(const TargetInfo& target) {
+MacInstruction product_of(const Machine& target) {
   return in_tile_matrices(kPairs, target, /*strict=*/false).value_or(kPairs);
 }
 
@@ -42,14 +42,14 @@ double parts_of(const std::vector<IntExpr>& dims, const std::vector<IntExpr>& st
 // Estimates the cycles of an attention on a CPU.
 class Cycles {
 public:
-  Cycles(const Attention& a, const TargetInfo& target)
-      : a_(a), target_(target), lanes_(target.register_lanes(32)) {}
+  Cycles(const Attention& a, const Machine& target)
+      : a_(a), target_(target), lanes_(target.cpu.register_lanes(32)) {}
 
   // Cycles in f32, with keys read where they lie.
   double in_f32() const {
     double products = static_cast<double>(a_.rows.value()) * static_cast<double>(a_.keys.value()) *
                       static_cast<double>(a_.depth + a_.value_depth);
-    return usual_extent(a_.outer) * vectors_of(products) / target_.fma_pipes;
+    return usual_extent(a_.outer) * vectors_of(products) / target_.cpu.fma_pipes;
   }
 
   double in_bf16(const AttentionPlan& plan) const {
@@ -89,22 +89,22 @@ private:
   // Cycles of a pair of steps. Products take no operand from memory: loads are instructions of their own,
   // whose time hides little behind that of products (Zen 4).
   double pair_cycles(int rows, int vectors) const {
-    double products = rows * vectors * facts_of(kPairs, target_).instructions / target_.fma_pipes;
-    return std::max(products + (rows + vectors) / target_.loads_per_cycle,
-                    static_cast<double>(target_.fma_latency));
+    double products = rows * vectors * facts_of(kPairs, target_).instructions / target_.cpu.fma_pipes;
+    return std::max(products + (rows + vectors) / target_.cpu.loads_per_cycle,
+                    static_cast<double>(target_.cpu.fma_latency));
   }
 
   const Attention& a_;
-  const TargetInfo& target_;
+  const Machine& target_;
   int lanes_;
 };
 
 // Whether the registers hold the sums, a vector of each column, and a pair.
-bool has_registers(int rows, int vectors, const TargetInfo& target) {
-  return rows * vectors + vectors + 1 <= target.vector_registers;
+bool has_registers(int rows, int vectors, const Machine& target) {
+  return rows * vectors + vectors + 1 <= target.cpu.vector_registers;
 }
 
-AttentionPlan choose_pairs(const Attention& a, const TargetInfo& target) {
+AttentionPlan choose_pairs(const Attention& a, const Machine& target) {
   Cycles cycles(a, target);
   AttentionPlan best;
   for (int vectors = 1; has_registers(1, vectors, target); ++vectors)
@@ -114,31 +114,31 @@ AttentionPlan choose_pairs(const Attention& a, const TargetInfo& target) {
       plan.rows = rows, plan.vectors = vectors, plan.unroll = kUnrollK;
       if (best.rows == 0 || cycles.in_bf16(plan) < cycles.in_bf16(best)) best = plan;
     }
-  best.block = share_of(target.l1_bytes, cache_share::kScores) / (kKeyBytes * best.rows);
+  best.block = share_of(target.cpu.l1_bytes, cache_share::kScores) / (kKeyBytes * best.rows);
   return best;
 }
 
-AttentionPlan choose_matrices(const Attention& a, const TargetInfo& target) {
+AttentionPlan choose_matrices(const Attention& a, const Machine& target) {
   AttentionPlan plan;
   plan.mac = kMatrices;
   int64_t rows = a.rows.value(), blocks = ceil_of(rows, kHighest * Facts::kRows);
   plan.rows = static_cast<int>(ceil_of(rows, blocks));
   int high = bf16_blocks(plan, a, target).high;
-  int64_t max = ceil_of(a.keys.value(), target.register_lanes(32));
+  int64_t max = ceil_of(a.keys.value(), target.cpu.register_lanes(32));
   plan.vectors = static_cast<int>(std::min<int64_t>(max, (Facts::kRegisters - high) / (high + 1)));
   // Scores and weights of a block of keys pass from stage to stage.
-  plan.block = share_of(target.l2_bytes, cache_share::kHandedOn) / (kKeyBytes * plan.rows);
+  plan.block = share_of(target.cpu.l2_bytes, cache_share::kHandedOn) / (kKeyBytes * plan.rows);
   return plan;
 }
 
-std::string check_pairs(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
+std::string check_pairs(const AttentionPlan& plan, const Attention& a, const Machine& target) {
   if (plan.rows > a.rows.value()) return "there are " + a.rows.to_string() + " rows";
   if (!has_registers(plan.rows, plan.vectors, target))
-    return "there are " + std::to_string(target.vector_registers) + " registers";
+    return "there are " + std::to_string(target.cpu.vector_registers) + " registers";
   return plan.unroll % kPairs.k_group() == 0 ? "" : "an iteration multiplies whole pairs of k";
 }
 
-std::string check_matrices(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
+std::string check_matrices(const AttentionPlan& plan, const Attention& a, const Machine& target) {
   if (plan.rows > a.rows.value() || plan.rows > kHighest * Facts::kRows)
     return "a block has at most " + std::to_string(kHighest * Facts::kRows) + " of the " +
            a.rows.to_string() + " rows";
@@ -150,9 +150,9 @@ std::string check_matrices(const AttentionPlan& plan, const Attention& a, const 
 
 } // namespace
 
-Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
+Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& a, const Machine& target) {
   Bf16Blocks blocks;
-  blocks.lanes = target.register_lanes(32);
+  blocks.lanes = target.cpu.register_lanes(32);
   blocks.high = plan.mac == kMatrices ? static_cast<int>(ceil_of(plan.rows, Facts::kRows)) : 1;
   blocks.tile_rows = static_cast<int>(ceil_of(plan.rows, blocks.high));
   blocks.blocks = ceil_of(a.rows.value(), plan.rows);
@@ -161,10 +161,10 @@ Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& a, const Targ
   return blocks;
 }
 
-std::string lacks_for_bf16(const Attention& a, const TargetInfo& target) {
+std::string lacks_for_bf16(const Attention& a, const Machine& target) {
   if (MacInstruction mac = product_of(target); mac == kPairs) {
     MacFacts facts = facts_of(mac, target);
-    if (facts.form != MacForm::Native || facts.register_bits != 32 * target.register_lanes(32))
+    if (facts.form != MacForm::Native || facts.register_bits != 32 * target.cpu.register_lanes(32))
       return "the CPU has no products of bf16";
   }
   if (!a.rows.is_constant() || !a.keys.is_constant())
@@ -175,22 +175,22 @@ std::string lacks_for_bf16(const Attention& a, const TargetInfo& target) {
   return "";
 }
 
-AttentionPlan choose_bf16(const Attention& a, const TargetInfo& target) {
+AttentionPlan choose_bf16(const Attention& a, const Machine& target) {
   AttentionPlan plan = product_of(target) == kMatrices ? choose_matrices(a, target) : choose_pairs(a, target);
   int64_t keys = whole_k_groups(a.keys.value()),
           parts = ceil_of(keys, std::max<int64_t>(plan.block, Bf16Blocks::kSteps));
   plan.block = whole_k_groups(ceil_of(keys, parts));
   plan.packs_keys = plan.packs_values = true;
-  plan.fused_exponents = target.has_fma;
+  plan.fused_exponents = target.cpu.has_fma;
   return plan;
 }
 
-bool is_profitable_in_bf16(const Attention& a, const TargetInfo& target) {
+bool is_profitable_in_bf16(const Attention& a, const Machine& target) {
   Cycles cycles(a, target);
   return cycles.in_bf16(choose_bf16(a, target)) < cycles.in_f32();
 }
 
-std::string check_bf16(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
+std::string check_bf16(const AttentionPlan& plan, const Attention& a, const Machine& target) {
   if (std::string lacks = lacks_for_bf16(a, target); !lacks.empty()) return lacks;
   MacInstruction mac = product_of(target);
   if (!(plan.mac == mac)) return "attention multiplies in " + to_string(mac) + " or in f32";
@@ -201,7 +201,7 @@ std::string check_bf16(const AttentionPlan& plan, const Attention& a, const Targ
            a.keys.to_string() + " keys";
   if (!plan.packs_keys || !plan.packs_values || plan.skips_hidden)
     return "products of bf16 read packed keys and values, all of them";
-  if (plan.fused_exponents && !target.has_fma) return "the CPU has no fused multiply-adds";
+  if (plan.fused_exponents && !target.cpu.has_fma) return "the CPU has no fused multiply-adds";
   return "";
 }
 

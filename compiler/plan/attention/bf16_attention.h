@@ -19,15 +19,15 @@ struct Bf16Blocks {
   int64_t depth_k = 0, key_k = 0; // steps of both dots, as packed
   bool operator==(const Bf16Blocks&) const = default;
 };
-Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& attention, const TargetInfo& target);
+Bf16Blocks bf16_blocks(const AttentionPlan& plan, const Attention& attention, const Machine& target);
 
 // Why the CPU does not compute an attention in bf16; empty: it does.
-std::string lacks_for_bf16(const Attention& attention, const TargetInfo& target);
+std::string lacks_for_bf16(const Attention& attention, const Machine& target);
 // Chooses the blocks of least cycles.
-AttentionPlan choose_bf16(const Attention& attention, const TargetInfo& target);
+AttentionPlan choose_bf16(const Attention& attention, const Machine& target);
 // Whether they take less time than the products of f32 would.
-bool is_profitable_in_bf16(const Attention& attention, const TargetInfo& target);
+bool is_profitable_in_bf16(const Attention& attention, const Machine& target);
 // Why a plan with such products cannot be followed; empty: it can.
-std::string check_bf16(const AttentionPlan& plan, const Attention& attention, const TargetInfo& target);
+std::string check_bf16(const AttentionPlan& plan, const Attention& attention, const Machine& target);
 
 } // namespace firn::plan

@@ -9,7 +9,7 @@
 namespace firn::plan {
 namespace {
 
-double cycles_of(ContractionShape shape, const MacInstruction& mac, const TargetInfo& target) {
+double cycles_of(ContractionShape shape, const MacInstruction& mac, const Machine& target) {
   shape.multiply_in(mac);
   Tiling blocks = choose_tiling(shape, target);
   return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
@@ -24,7 +24,7 @@ int run_of(const ConvolutionGeometry& g) {
 
 // Cycles with a copy of the image, which takes `run` neighbouring channels at a time.
 double copied_cycles(const ConvolutionGeometry& g, FeatureMapCopy copy, const MacInstruction& mac, int run,
-                     const TargetInfo& target) {
+                     const Machine& target) {
   constexpr double kRunCycles = 2, kElementCycles = 1.5;
   ConvolutionGeometry copied = g.over(copy);
   auto elements = static_cast<double>(copied.input.num_elements());
@@ -33,10 +33,10 @@ double copied_cycles(const ConvolutionGeometry& g, FeatureMapCopy copy, const Ma
 
 // Windows of several positions copy an element several times: once the copy leaves the second cache level,
 // the products wait for it. A window of one position needs no such copy: its positions are rows.
-bool may_pay(const ConvolutionGeometry& g, FeatureMapCopy copy, const TargetInfo& target) {
+bool may_pay(const ConvolutionGeometry& g, FeatureMapCopy copy, const Machine& target) {
   if (copy != FeatureMapCopy::Windows) return true;
   return g.filter_size > 1 && static_cast<int64_t>(g.over(copy).input.byte_size()) <=
-                                  share_of(target.l2_bytes, cache_share::kHandedOn);
+                                  share_of(target.cpu.l2_bytes, cache_share::kHandedOn);
 }
 
 } // namespace
@@ -73,12 +73,11 @@ std::string lacks_for_copy(const ConvolutionGeometry& g, FeatureMapCopy copy) {
   return has_whole_groups ? "" : "groups of channels are no whole groups of k";
 }
 
-double matrix_cycles(const DotGeometry& g, const MacInstruction& mac, const TargetInfo& target) {
+double matrix_cycles(const DotGeometry& g, const MacInstruction& mac, const Machine& target) {
   return lacks_for_matrices(g).empty() ? cycles_of(g.shape, mac, target) : INFINITY;
 }
 
-MatrixChoice choose_matrices(const ConvolutionGeometry& g, const MacInstruction& mac,
-                             const TargetInfo& target) {
+MatrixChoice choose_matrices(const ConvolutionGeometry& g, const MacInstruction& mac, const Machine& target) {
   double there = lacks_for_matrices(g).empty() ? cycles_of(g.shape, mac, target) : INFINITY;
   MatrixChoice choice{there, FeatureMapCopy::None};
   for (FeatureMapCopy copy : {FeatureMapCopy::Rows, FeatureMapCopy::Windows}) {
@@ -89,8 +88,8 @@ MatrixChoice choose_matrices(const ConvolutionGeometry& g, const MacInstruction&
   return choice;
 }
 
-int channels_of_row(const Instruction& convolution, const TargetInfo& target, bool strict) {
-  if (!target.has_tile_matrices || convolution.attributes().integer("groups", 1) > 1) return 0;
+int channels_of_row(const Instruction& convolution, const Machine& target, bool strict) {
+  if (!target.cpu.has_tile_matrices || convolution.attributes().integer("groups", 1) > 1) return 0;
   std::optional<MacInstruction> mac = choose_mac(convolution, target, strict);
   if (mac) mac = in_tile_matrices(*mac, target, strict);
   if (!mac) return 0;
@@ -100,10 +99,10 @@ int channels_of_row(const Instruction& convolution, const TargetInfo& target, bo
   return has_rows ? TileMatrixFacts::kRowBytes * 8 / bit_width(mac->lhs) : 0;
 }
 
-bool is_profitable_in_bf16(const Instruction& contraction, int weights, const TargetInfo& target) {
+bool is_profitable_in_bf16(const Instruction& contraction, int weights, const Machine& target) {
   constexpr int64_t kFewChannels = 8; // fewer do not fill steps of pairs
   bool has_few = contraction.is(Opcode::Convolution) && contraction.operand(1).type().dim(1) < kFewChannels;
-  if (target.bf16_dot2_bits > 0) return !has_few;
+  if (target.cpu.bf16_dot2_bits > 0) return !has_few;
   if (has_few && contraction.attributes().integer("groups", 1) > 1) return false;
   const MacInstruction wide, narrow{MacKind::Dot2, DType::BF16, DType::BF16, DType::F32};
   auto mac = in_tile_matrices(narrow, target, /*strict=*/false);
@@ -119,7 +118,7 @@ bool is_profitable_in_bf16(const Instruction& contraction, int weights, const Ta
   if (!f32 || !bf16 || !lacks_for_copy(*bf16, FeatureMapCopy::Rows).empty()) return false;
   // Images of most convolutions lie in blocks once their layouts are chosen; the first ones do not.
   double copied =
-      copied_cycles(*bf16, FeatureMapCopy::Rows, *mac, has_few ? 1 : target.channel_block(), target);
+      copied_cycles(*bf16, FeatureMapCopy::Rows, *mac, has_few ? 1 : target.cpu.channel_block(), target);
   return copied < choose_tiling(f32->shape, target).cycles;
 }
 

@@ -23,7 +23,8 @@ bool starts_from_bias(const Instruction& instruction) {
   for (const auto& inner : instruction.region().instructions()) {
     bool computes = !inner->is(Opcode::Parameter) && !inner->is(Opcode::Constant) &&
                     !inner->is(Opcode::BroadcastInDim) && !inner->is(Opcode::Convolution);
-    operations += computes + inner->is(Opcode::Clamp); // two instructions
+    // A clamp takes two instructions, and a narrow four.
+    operations += computes + inner->is(Opcode::Clamp) + 3 * inner->is(Opcode::Narrow);
   }
   return operations > kFreeOperations;
 }
@@ -49,7 +50,7 @@ bool shares_scalars(const ConvolutionGeometry& g) {
 // says these too.
 void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const PlanningContext& context,
                 bool chooses) {
-  const TargetInfo& target = context.options.target;
+  const Machine& target = context.options.target;
   if (chooses) {
     plan.tiling = choose_tiling(shape, target);
     return;
@@ -173,7 +174,7 @@ private:
     if (context_.decides("epilogue_unroll")) return;
     const Type& result = instruction_.type();
     bool are_bytes = result.is_tensor() && bit_width(result.dtype) == 8;
-    tiling.epilogue_unroll = are_bytes && !tiling.optimize_size ? target_.narrowed_together : 1;
+    tiling.epilogue_unroll = are_bytes && !tiling.optimize_size ? target_.cpu.narrowed_together : 1;
   }
 
   void take_form(ContractionShape& shape) const {
@@ -186,7 +187,7 @@ private:
   // Columns that lie in panels already fix the panel of the shape.
   void take_panels(DotGeometry& g) const {
     if (g.panel_columns == 0) return;
-    g.shape.panel = static_cast<int>(g.panel_columns / target_.lanes(g.shape.element_bits));
+    g.shape.panel = static_cast<int>(g.panel_columns / target_.cpu.lanes(g.shape.element_bits));
     g.shape.panel_k_interleave = 1;
     g.shape.whole_panels = true;
   }
@@ -299,7 +300,7 @@ private:
 
   std::string choose_four_bits(ContractionPlan& plan, bool chooses, Value columns,
                                const ContractionShape& shape) const {
-    bool may_be = fit_four_bits(columns) && shape.mac.k_group() > 1 && target_.lanes(32) > 1;
+    bool may_be = fit_four_bits(columns) && shape.mac.k_group() > 1 && target_.cpu.lanes(32) > 1;
     if (chooses) plan.four_bits = may_be && (!form() || form()->four_bits);
     if (plan.four_bits && !may_be) return "constant bytes of small numbers lie in four bits";
     return "";
@@ -355,7 +356,7 @@ private:
     bool lhs_varies = !root_.op->operand(0).type().is_static(),
          rhs_varies = !root_.op->operand(1).type().is_static();
     if (lhs_varies != rhs_varies) return rhs_varies;
-    return rhs_free < target_.lanes(32) && lhs_free > rhs_free && (lhs_constant || !rhs_constant);
+    return rhs_free < target_.cpu.lanes(32) && lhs_free > rhs_free && (lhs_constant || !rhs_constant);
   }
 
   // In a single pass over weights that stay in a cache between runs, the hardware fetches ahead better than
@@ -363,23 +364,23 @@ private:
   void set_streams(Tiling& tiling, const DotGeometry& g, bool packed_weights) const {
     bool passes_once = g.shape.m <= tiling.tile.rows;
     bool left_to_hardware =
-        passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
+        passes_once && context_.model_weight_bytes <= share_of(target_.cpu.l3_bytes, cache_share::kScratch);
     // If one stream alone reaches the memory's bandwidth, requests would take slots that widening needs.
     bool widens = g.shape.mac.kind == MacKind::Fma && g.shape.mac.lhs != g.shape.mac.rhs;
     left_to_hardware |=
-        passes_once && (tiling.tile.column_streams > 1 || (widens && target_.memory_streams == 1));
-    tiling.streams_vectors = packed_weights && !left_to_hardware && target_.has_caches() &&
-                             g.shape.vector_bytes > target_.l1_bytes;
+        passes_once && (tiling.tile.column_streams > 1 || (widens && target_.cpu.memory_streams == 1));
+    tiling.streams_vectors = packed_weights && !left_to_hardware && target_.cpu.has_caches() &&
+                             g.shape.vector_bytes > target_.cpu.l1_bytes;
   }
 
   // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
   std::string set_streams(Tiling& tiling, const ConvolutionGeometry& g) const {
     if (!context_.decides("prefetch_vectors"))
-      tiling.streams_vectors = target_.has_caches() && !context_.by_rows &&
-                               g.shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn);
+      tiling.streams_vectors = target_.cpu.has_caches() && !context_.by_rows &&
+                               g.shape.vector_bytes > share_of(target_.cpu.l2_bytes, cache_share::kHandedOn);
     if (!context_.decides("prefetch_scalars"))
-      tiling.streams_scalars = target_.has_caches() && g.in_block > 0 &&
-                               g.shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
+      tiling.streams_scalars = target_.cpu.has_caches() && g.in_block > 0 &&
+                               g.shape.scalar_bytes > share_of(target_.cpu.l1_bytes, cache_share::kScratch);
     if (tiling.streams_vectors && context_.by_rows) return "members of a chain ask for no filters";
     if (tiling.streams_scalars && g.in_block == 0) return "channels lie in no blocks that are asked for";
     return tiling.looks_up_words ? "there are no words of integers that a table has" : "";
@@ -388,14 +389,14 @@ private:
   // A table of all values that a step of a word may have takes a shift and a look-up for each step, in place
   // of two shifts and a conversion.
   bool looks_up_words(const DotGeometry& g) const {
-    return g.word_k == 8 && target_.has_word_tables && target_.vector_parts == 1 &&
+    return g.word_k == 8 && target_.cpu.has_word_tables && target_.cpu.vector_parts == 1 &&
            g.shape.mac.kind == MacKind::Fma;
   }
 
   std::string complete_convolution(ContractionPlan& plan, bool chooses) {
     bool polyphase = plan.algorithm == Algorithm::Polyphase;
     if (polyphase && context_.by_rows) return "a chain has no polyphase members";
-    ComputedConvolution computed = ComputedConvolution::of(root_, instruction_.type(), target_.lanes(32));
+    ComputedConvolution computed = ComputedConvolution::of(root_, instruction_.type(), target_.cpu.lanes(32));
     if (polyphase != (computed.polyphase != nullptr))
       return polyphase ? "it is no transposed convolution whose phases fill vectors" : "it has phases";
     auto g = computed.geometry(plan.mac, context_.by_rows);
@@ -405,7 +406,7 @@ private:
     g->shape.optimize_size = context_.options.goals.optimize_size();
     if (!context_.by_rows && is_packable_constant(computed.filter))
       g->shape.weight_bytes = context_.model_weight_bytes;
-    if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
+    if (!target_.cpu.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
     if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
     if (std::string wrong = choose_four_bits(plan, chooses, computed.filter, g->shape); !wrong.empty())
       return wrong;
@@ -480,7 +481,7 @@ private:
   const Instruction& instruction_;
   const KernelRoot& root_;
   const PlanningContext& context_;
-  const TargetInfo& target_;
+  const Machine& target_;
   bool may_be_matrices_ = false; // the cost model chooses the product
   ContractionShape shape_;       // for which the tiling is chosen
 };

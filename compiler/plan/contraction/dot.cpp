@@ -231,18 +231,18 @@ DotGeometry DotGeometry::widened() const {
   return wide;
 }
 
-static bool reads_parts_of_vectors(const TargetInfo& target) {
-  return target.has_masked_memory || (target.arch == Arch::X86_64 && target.vector_bits >= 256);
+static bool reads_parts_of_vectors(const Machine& target) {
+  return target.cpu.has_masked_memory || (target.arch == Arch::X86_64 && target.cpu.vector_bits >= 256);
 }
 
-bool can_stay(const DotGeometry& g, const TargetInfo& target) {
+bool can_stay(const DotGeometry& g, const Machine& target) {
   DType columns = g.columns.type.dtype;
   bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
   return g.column.stride == IntExpr(1) && is_word &&
          (g.column.extent.is_constant() || reads_parts_of_vectors(target));
 }
 
-bool prefers_aligned_columns(const Instruction& dot, const TargetInfo& target) {
+bool prefers_aligned_columns(const Instruction& dot, const Machine& target) {
   constexpr int64_t kMinRows = 4, kMinColumns = 4;
   if (is_blocked_dot(dot) || dot.type().dtype != DType::F32) return false;
   for (int i = 0; i < 2; ++i)

@@ -4,7 +4,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/plan/contraction/tiling.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <optional>
 
@@ -84,9 +84,9 @@ private:
 
 // Whether columns can be read where they lie; if only a run knows how many there are, the last vector may be
 // a partial one.
-bool can_stay(const DotGeometry& g, const TargetInfo& target);
+bool can_stay(const DotGeometry& g, const Machine& target);
 // Whether register tiles reach the columns of neither operand of a dot, but would reach those of the rhs if
 // its free dims lay last, and there are enough rows to pay for that copy.
-bool prefers_aligned_columns(const Instruction& dot, const TargetInfo& target);
+bool prefers_aligned_columns(const Instruction& dot, const Machine& target);
 
 } // namespace firn::plan

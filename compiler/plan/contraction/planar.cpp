@@ -57,14 +57,14 @@ void set_shape(PlanarGeometry& g) {
 } // namespace
 
 std::optional<PlanarGeometry> PlanarGeometry::of(const Instruction& convolution, const Type& stored,
-                                                 const TargetInfo& target) {
-  if (!is_covered(convolution, stored, target.lanes(32))) return std::nullopt;
+                                                 const Machine& target) {
+  if (!is_covered(convolution, stored, target.cpu.lanes(32))) return std::nullopt;
   PlanarGeometry g;
   g.input = convolution.operand(0).type();
   g.filter = convolution.operand(1).type();
   g.result = convolution.type();
   g.window = convolution.attributes().window().dims;
-  g.lanes = target.lanes(32);
+  g.lanes = target.cpu.lanes(32);
   lay_out_planes(g);
   std::vector<int> dims;
   for (int d = 0; d < g.input.rank(); ++d) dims.push_back(d);

@@ -31,7 +31,7 @@ struct PlanarGeometry {
   // Nothing if the convolution cannot be computed in planes: dtypes other than f32, groups, dilated inputs,
   // negative padding, results that are not plain, lines with a stride. `stored`: the result as laid out.
   static std::optional<PlanarGeometry> of(const Instruction& convolution, const Type& stored,
-                                          const TargetInfo& target);
+                                          const Machine& target);
 
   int64_t channels() const { return input.dim(1); }
   int64_t window_size() const;

@@ -6,7 +6,7 @@
 namespace firn::plan {
 
 // The best `max` tiles of vectors at most, fewest cycles first.
-std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const TargetInfo& target, size_t max);
+std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const Machine& target, size_t max);
 
 // The tiles that `plan`, a completed plan of the instruction, could have in place of its own; none if it
 // multiplies by tile matrices.

@@ -49,7 +49,8 @@ private:
   Algorithm algorithm_;
 };
 
-constexpr double kLineCycles = 8; // of the loop around the copy of a line
+// The loop around the copy of a line takes about as many.
+constexpr double kLineCycles = 8;
 
 class PlanarRules final : public ContractionRules {
 public:

@@ -35,7 +35,7 @@ int64_t rounded_up(int64_t count, int64_t multiple) {
 }
 
 // Cycles of a region's products with weights, at the bounds of dims that vary.
-double cycles_of_products(const Region& region, const TargetInfo& target, int64_t weight_bytes) {
+double cycles_of_products(const Region& region, const Machine& target, int64_t weight_bytes) {
   double cycles = 0;
   for (const auto& instruction : region.instructions()) {
     bool has_weights = sums_products(*instruction) && (instruction->operand(0).def->is(Opcode::Constant) ||
@@ -46,7 +46,7 @@ double cycles_of_products(const Region& region, const TargetInfo& target, int64_
 }
 
 // Cycles of reading rows out of panels, element by element.
-double cycles_of_gathers(const std::vector<const Instruction*>& gathers, const TargetInfo& target,
+double cycles_of_gathers(const std::vector<const Instruction*>& gathers, const Machine& target,
                          int64_t weight_bytes) {
   double elements = 0;
   for (const Instruction* gather : gathers)

@@ -60,11 +60,11 @@ void choose_split_m(Tiling& tiling, const ContractionShape& shape, int threads, 
 
 // If tiles of rows keep threads waiting for each other, groups of columns become the outermost loop, provided
 // that rows stay near for the next group.
-void choose_order(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
+void choose_order(Tiling& tiling, const ContractionShape& shape, const Machine& target, int threads,
                   bool may_cut_rows) {
   constexpr double kGain = 1.08;
   if (threads <= 1 || tiling.columns_outermost || tiling.row_block > 0) return;
-  if (shape.scalar_bytes > share_of(target.l2_bytes, cache_share::kWorkingSet)) return;
+  if (shape.scalar_bytes > share_of(target.cpu.l2_bytes, cache_share::kWorkingSet)) return;
   int64_t outer = 1;
   for (int64_t extent : shape.outer) outer *= extent;
   int64_t items = outer > 1 ? outer : (shape.m + tiling.tile.rows - 1) / tiling.tile.rows;
@@ -89,8 +89,7 @@ bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
 
 // Chooses tiles that leave few of `rows` rows over, so that all threads' blocks have equally many tiles, if
 // these tiles are about as good.
-void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target,
-                         int64_t rows) {
+void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const Machine& target, int64_t rows) {
   constexpr double kAsGood = 1.03;
   ContractionShape block = shape;
   block.m = rows;
@@ -118,7 +117,7 @@ std::string check_rest(const Tiling& tiling, const ContractionShape& shape) {
 
 } // namespace
 
-void share_out(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
+void share_out(Tiling& tiling, const ContractionShape& shape, const Machine& target, int threads,
                bool may_cut_rows) {
   if (tiling.tile.column_streams > 1) return;
   choose_order(tiling, shape, target, threads, may_cut_rows);
@@ -137,25 +136,25 @@ std::string check_split_m(const Tiling& tiling, const ContractionShape& shape, b
   return "";
 }
 
-void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target, int threads,
+void choose_blocks(Tiling& tiling, const DotGeometry& g, const Machine& target, int threads,
                    const ContractionPlan* form) {
   const TileShape& tile = tiling.tile;
   int64_t rows = g.shape.m, k_extent = g.contract[0].extent;
   if (form) tiling.split_k = form->tiling.split_k;
   if (tiling.split_k > 1) tiling.columns_outermost = true;
-  if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
+  if (!allows_blocks(g, tile) || target.cpu.l2_bytes == 0) return;
   tiling.columns_outermost = true;
   // The cache holds two groups of columns, the current and the next one, and the results of the block beside
   // a block of rows.
   int64_t column_bytes = bit_width(g.columns.type.dtype) / 8, bytes = bit_width(g.rows.type.dtype) / 8;
   int64_t group_bytes = k_extent * tile.vectors * tile.lanes * column_bytes,
-          max = share_of(target.l2_bytes, cache_share::kColumnGroup);
+          max = share_of(target.cpu.l2_bytes, cache_share::kColumnGroup);
   // Columns that lie in panels already have all steps of a panel together.
   if (!form && g.panel_columns == 0 && group_bytes > max &&
-      rows * k_extent * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
+      rows * k_extent * bytes > share_of(target.cpu.l2_bytes, cache_share::kHandedOn))
     tiling.split_k = static_cast<int>((group_bytes + max - 1) / max);
   int64_t row_bytes = std::max<int64_t>(1, k_extent / tiling.split_k * bytes);
-  int64_t room = share_of(target.l2_bytes, cache_share::kRowBlock);
+  int64_t room = share_of(target.cpu.l2_bytes, cache_share::kRowBlock);
   int64_t block = std::max<int64_t>(1, room / row_bytes / tile.rows) * tile.rows;
   if (rows <= block) return;
   int64_t blocks = (rows + block - 1) / block; // evenly

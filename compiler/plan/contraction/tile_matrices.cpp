@@ -63,8 +63,8 @@ bool has_clipped_loop(const ContractionShape& shape) {
                      [](const ReductionLoop& loop) { return loop.kind == ReductionLoop::Kind::Clipped; });
 }
 
-double l1_share(const TargetInfo& target, double share) {
-  return static_cast<double>(share_of(target.l1_bytes, share));
+double l1_share(const Machine& target, double share) {
+  return static_cast<double>(share_of(target.cpu.l1_bytes, share));
 }
 
 // Bytes of the columns of a tile.
@@ -73,10 +73,10 @@ double panel_bytes(const ContractionShape& shape, int wide) {
 }
 
 // Blocks of the reduction whose columns stay near while rows pass; 1 if its loops have no blocks so small.
-int64_t choose_k_blocks(const ContractionShape& shape, int wide, const TargetInfo& target) {
+int64_t choose_k_blocks(const ContractionShape& shape, int wide, const Machine& target) {
   const ReductionLoop& loop = shape.k[k_block_level(shape)];
   if (shape.optimize_size || loop.kind != ReductionLoop::Kind::Rolled || loop.block > 0) return 1;
-  int64_t max = share_of(target.l1_bytes, cache_share::kScratch),
+  int64_t max = share_of(target.cpu.l1_bytes, cache_share::kScratch),
           blocks = ceil_of(static_cast<int64_t>(panel_bytes(shape, wide)), max);
   if (panel_bytes(shape, wide) <= l1_share(target, cache_share::kWorkingSet) || blocks > loop.extent)
     return 1;
@@ -116,15 +116,15 @@ std::string check_tile_block(const ContractionShape& shape, const TileShape& til
   return "";
 }
 
-TileShape choose_tile_block(const ContractionShape& shape, const TargetInfo& target) {
+TileShape choose_tile_block(const ContractionShape& shape, const Machine& target) {
   int rows = even_rows(shape.m);
-  int64_t high = ceil_of(shape.m, rows), wide = ceil_of(shape.n, target.lanes(shape.element_bits));
+  int64_t high = ceil_of(shape.m, rows), wide = ceil_of(shape.n, target.cpu.lanes(shape.element_bits));
   TileShape best;
   double best_cycles = INFINITY;
   for (int i = 1; i <= std::min<int64_t>(3, high); ++i)
     for (int j = 1; j <= std::min<int64_t>(3, shape.panel > 0 ? shape.panel : wide); ++j) {
       if (i * j + i + j > Facts::kRegisters || (shape.panel > 0 && shape.panel % j != 0)) continue;
-      TileShape tile{i * rows, j, target.lanes(shape.element_bits)};
+      TileShape tile{i * rows, j, target.cpu.lanes(shape.element_bits)};
       tile.panel = shape.panel > j ? shape.panel : 0;
       if (double cycles = tile_block_cycles(shape, tile, target); cycles < best_cycles) {
         best = tile;
@@ -134,7 +134,7 @@ TileShape choose_tile_block(const ContractionShape& shape, const TargetInfo& tar
   return best;
 }
 
-double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
+double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const Machine& target) {
   TileBlock block = tile_block(shape, tile);
   ColumnGroups groups = column_groups(shape.n, tile);
   double room = l1_share(target, cache_share::kWorkingSet);
@@ -173,7 +173,7 @@ double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, c
   return cycles * outer + Facts::kConfigureCycles;
 }
 
-void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target) {
+void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, const Machine& target) {
   if (shape.optimize_size) return;
   const TileShape& tile = tiling.tile;
   int64_t tiles = shape.m / tile.rows;
@@ -182,7 +182,7 @@ void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, con
   int64_t k_blocks = choose_k_blocks(shape, tile.vectors, target);
   if (k_blocks == 1) return;
   int64_t bytes = int64_t{tile.rows} * tile.vectors * Facts::kRowBytes;
-  int64_t max = share_of(target.l1_bytes, cache_share::kTileAccumulators) / bytes;
+  int64_t max = share_of(target.cpu.l1_bytes, cache_share::kTileAccumulators) / bytes;
   tiling.accumulator_tiles = static_cast<int>(std::max<int64_t>(1, std::min(tiles, max)));
   if (tiling.accumulator_tiles > 1) tiling.k_blocks = static_cast<int>(k_blocks);
 }

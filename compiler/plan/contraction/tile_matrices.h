@@ -29,16 +29,16 @@ TileBlock tile_block(const ContractionShape& shape, const TileShape& tile);
 // Why registers cannot hold such a tile; empty: they can.
 std::string check_tile_block(const ContractionShape& shape, const TileShape& tile);
 // Chooses the tile of least cycles.
-TileShape choose_tile_block(const ContractionShape& shape, const TargetInfo& target);
+TileShape choose_tile_block(const ContractionShape& shape, const Machine& target);
 // The number of the reduction loop that k blocks divide: the outermost of several steps. k_block_extent is
 // the steps in each of `blocks` blocks.
 size_t k_block_level(const ContractionShape& shape);
 int64_t k_block_extent(const ContractionShape& shape, int64_t blocks);
 // Cycles of the whole contraction, its operands in the second cache level.
-double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target);
+double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const Machine& target);
 // Chooses how many tiles have their sums in memory at a time, and the blocks of the reduction, once the loops
 // are chosen.
-void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target);
+void choose_accumulator_tiles(Tiling& tiling, const ContractionShape& shape, const Machine& target);
 // Decides whether the epilogue is interleaved, once the accumulator tiles are chosen.
 void choose_epilogue(Tiling& tiling, const ContractionShape& shape);
 // Why a plan cannot have these accumulator tiles and this epilogue; empty: it can.

@@ -38,19 +38,19 @@ constexpr int kMaxSmallCodeAccumulators = 12;
 constexpr double kInterleaveGain = 0.03;
 
 // Whether narrow factors are in general registers, several to a word.
-bool is_of_words(const MacFacts& mac, const TargetInfo& target) {
-  return target.vector_bits == 0 && mac.form != MacForm::Native;
+bool is_of_words(const MacFacts& mac, const Machine& target) {
+  return target.cpu.vector_bits == 0 && mac.form != MacForm::Native;
 }
 
 // Cycles of one step of a rows x registers tile. A scalar operand that cannot be folded into the FMA costs a
 // load; if it can, every FMA that folds it loads it again, which two loads per cycle cover. Instructions that
 // widen narrow factors run beside the products.
 double step_cycles(int rows, int registers, int accumulator_splits, const MacFacts& mac,
-                   const TargetInfo& target) {
-  int split_k = target.vector_parts;
-  double compute = static_cast<double>(rows) * registers * split_k * mac.instructions / target.fma_pipes;
-  double loads = (rows + registers * split_k) / target.loads_per_cycle;
-  int latency_of_sum = is_of_words(mac, target) ? 1 : target.fma_latency;
+                   const Machine& target) {
+  int split_k = target.cpu.vector_parts;
+  double compute = static_cast<double>(rows) * registers * split_k * mac.instructions / target.cpu.fma_pipes;
+  double loads = (rows + registers * split_k) / target.cpu.loads_per_cycle;
+  int latency_of_sum = is_of_words(mac, target) ? 1 : target.cpu.fma_latency;
   double latency = mac.sum_latency > 0 ? mac.sum_latency : std::min(mac.instructions, 2.0) * latency_of_sum;
   latency /= accumulator_splits;
   if (split_k > 1 && mac.instructions == 1) latency *= kPartsLatency;
@@ -62,8 +62,8 @@ int products_on_their_way(const MacFacts& mac) {
   return mac.instructions > 1 ? 1 : 0;
 }
 int registers_needed(int rows, int registers, int accumulator_splits, const ContractionShape& shape,
-                     const MacFacts& mac, const TargetInfo& target) {
-  int wide = registers * target.vector_parts;
+                     const MacFacts& mac, const Machine& target) {
+  int wide = registers * target.cpu.vector_parts;
   // The scheduler loads the words of a step before it takes them apart.
   if (is_of_words(mac, target)) return rows * wide * accumulator_splits + rows + wide + mac.operand_registers;
   // Looked-up words need the table, and registers for words on their way to it.
@@ -80,23 +80,24 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
 // before still needs its own, and spill sums. For short steps a loop would cost more, unless a scalar for
 // every FMA keeps the load ports busier than that.
-bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
-  int registers = column_groups(shape.n, tile).max_registers() * target.vector_parts;
+bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const Machine& target) {
+  int registers = column_groups(shape.n, tile).max_registers() * target.cpu.vector_parts;
   int accumulators = tile.rows * registers * tile.accumulator_splits;
-  int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
+  int scalars = target.cpu.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
   if (tile.k_interleave > 1) return tile.rows * registers >= 16;
   MacFacts facts = facts_of(shape.mac, target);
   int products = products_on_their_way(facts);
   int needed =
       accumulators + 2 * registers * facts.operand_registers + scalars + products + facts.constant_registers;
-  return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers
-                                                      : registers == 1 && needed >= target.vector_registers;
+  return tile.rows * registers * (1 + products) >= 24
+             ? needed > target.cpu.vector_registers
+             : registers == 1 && needed >= target.cpu.vector_registers;
 }
 
 // Whether all steps of the reduction are straight code, in two rounds that become one iteration, and the next
 // group of columns reads the same scalars: the code generator would keep those of all steps, and spill them.
-bool repeats_scalars(const ContractionShape& shape, const Tiling& tiling, const TargetInfo& target) {
+bool repeats_scalars(const ContractionShape& shape, const Tiling& tiling, const Machine& target) {
   if (tiling.columns_outermost || shape.k.empty()) return false;
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
   int64_t k_extent = shape.k.back().extent / tiling.tile.k_interleave,
@@ -105,16 +106,16 @@ bool repeats_scalars(const ContractionShape& shape, const Tiling& tiling, const 
                                  [](const ReductionLoop& loop) { return loop.extent == 1; });
   int64_t sums = int64_t{tiling.tile.rows} * groups.max_registers() * tiling.tile.accumulator_splits;
   return groups.count() > 1 && is_one_loop && rounds == 2 &&
-         sums * target.vector_parts + tiling.tile.rows * k_extent > target.vector_registers;
+         sums * target.cpu.vector_parts + tiling.tile.rows * k_extent > target.cpu.vector_registers;
 }
 
 // Whether straight code of all values of a split loop would make the compiler keep scalars of one value for
 // later ones, and spill sums: neighbouring rows read the same scalars.
-bool splits_too_many(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
-  int64_t registers = column_groups(shape.n, tile).max_registers() * target.vector_parts;
+bool splits_too_many(const ContractionShape& shape, const TileShape& tile, const Machine& target) {
+  int64_t registers = column_groups(shape.n, tile).max_registers() * target.cpu.vector_parts;
   int64_t needed = int64_t{tile.rows} * registers * tile.accumulator_splits + registers + tile.rows;
   for (const ReductionLoop& loop : shape.k)
-    if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
+    if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.cpu.vector_registers)
       return true;
   return false;
 }
@@ -127,11 +128,11 @@ bool has_long_split(const ContractionShape& shape) {
 
 // Partial sums for tiles of few rows, over the same column groups: enough to hide the latency of FMAs.
 int choose_rest_splits(int rows, const TileShape& tile, const ContractionShape& shape,
-                       const TargetInfo& target) {
+                       const Machine& target) {
   MacFacts mac = facts_of(shape.mac, target);
   int best = 1;
   for (int splits = 2; splits <= 8; splits *= 2) {
-    if (registers_needed(rows, tile.vectors, splits, shape, mac, target) > target.vector_registers) break;
+    if (registers_needed(rows, tile.vectors, splits, shape, mac, target) > target.cpu.vector_registers) break;
     auto cycles = [&](int accumulators) {
       return step_cycles(rows, tile.vectors, accumulators, mac, target);
     };
@@ -152,7 +153,7 @@ bool splits_rest(const ContractionShape& shape, const TileShape& tile) {
 class TileCost {
 public:
   // `instruction_cycles`: weight of a step's instructions other than its FMAs.
-  TileCost(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
+  TileCost(const ContractionShape& shape, const TileShape& tile, const Machine& target,
            double instruction_cycles)
       : target_(target), product_(facts_of(shape.mac, target)), instruction_cycles_(instruction_cycles),
         vector_bytes_(tile.lanes * shape.lane_bytes),
@@ -163,25 +164,25 @@ public:
   }
 
   double of(int rows, int splits, int vectors, int registers, int k_interleave) const {
-    double instructions = rows + registers * target_.vector_parts * kVectorInstructions + loop_;
+    double instructions = rows + registers * target_.cpu.vector_parts * kVectorInstructions + loop_;
     double step = std::max(step_cycles(rows, registers, splits, product_, target_),
                            streamed(rows, registers, k_interleave)) +
                   instructions * instruction_cycles_;
     return step / k_interleave +
-           (rows * vectors * target_.vector_parts * 2.0 * k_interleave + 6.0) / k_extent_;
+           (rows * vectors * target_.cpu.vector_parts * 2.0 * k_interleave + 6.0) / k_extent_;
   }
 
 private:
   double streamed(int rows, int registers, int k_interleave) const {
     // The rows of a tile pass before the next tile reads the panel again.
     double working_set = k_extent_ / k_interleave * (registers * vector_bytes_ + rows * scalar_bytes_);
-    double room = cache_share::kWorkingSet * static_cast<double>(target_.l1_bytes);
+    double room = cache_share::kWorkingSet * static_cast<double>(target_.cpu.l1_bytes);
     return passes_again_ && working_set > room
-               ? registers * vector_bytes_ / (kStreamRate * target_.l2_bytes_per_cycle)
+               ? registers * vector_bytes_ / (kStreamRate * target_.cpu.l2_bytes_per_cycle)
                : 0;
   }
 
-  const TargetInfo& target_;
+  const Machine& target_;
   MacFacts product_;
   double instruction_cycles_, k_extent_ = 1, vector_bytes_, scalar_bytes_;
   bool passes_again_;
@@ -198,7 +199,7 @@ double over_column_groups(const ContractionShape& shape, const TileShape& tile,
                    cycles(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
 }
 
-double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
+double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const Machine& target,
                      double instruction_cycles = 0) {
   int64_t full_rows = shape.m / tile.rows;
   int rest_rows = static_cast<int>(shape.m % tile.rows);
@@ -229,7 +230,7 @@ struct RestTiles {
 
 // Code for each number of rows would be most of a kernel. So tiles have the fewest rows that, with their
 // halves and so on, are nearly as good.
-RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
+RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile, const Machine& target) {
   RestTiles rest;
   if (splits_rest(shape, tile))
     for (int rows = 0; rows < tile.rows; ++rows)
@@ -251,7 +252,7 @@ RestTiles choose_rest_tiles(const ContractionShape& shape, const TileShape& tile
 
 // Cycles per row, averaged over numbers of rows that a run may have: powers of two, which batches and lengths
 // often are, and with the same weight all others, for which the rest counts if they are few.
-double varying_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
+double varying_cycles(const ContractionShape& shape, const TileShape& tile, const Machine& target) {
   RestTiles rest = choose_rest_tiles(shape, tile, target);
   TileCost tile_cost(shape, tile, target, kInstructionCycles);
   int64_t max = std::min(shape.m, kFewRows), min = std::min(shape.m, kFewestRows);
@@ -276,18 +277,18 @@ double varying_cycles(const ContractionShape& shape, const TileShape& tile, cons
 }
 
 // Registers for sums and factors.
-int register_count(const ContractionShape& shape, const TargetInfo& target) {
-  if (target.vector_bits > 0) return target.vector_registers;
-  return is_float(shape.mac.accumulator) ? std::max(4, target.vector_registers / 2)
-                                         : target.integer_registers;
+int register_count(const ContractionShape& shape, const Machine& target) {
+  if (target.cpu.vector_bits > 0) return target.cpu.vector_registers;
+  return is_float(shape.mac.accumulator) ? std::max(4, target.cpu.vector_registers / 2)
+                                         : target.cpu.integer_registers;
 }
 
 using VisitTile = std::function<void(const TileShape& tile, double cycles)>;
 
 // Visits the tiles of so many vectors that registers hold.
-void visit_tiles(const ContractionShape& shape, const TargetInfo& target, int k_interleave, int vectors,
+void visit_tiles(const ContractionShape& shape, const Machine& target, int k_interleave, int vectors,
                  const VisitTile& visit) {
-  const int lanes = target.lanes(shape.element_bits), registers = register_count(shape, target);
+  const int lanes = target.cpu.lanes(shape.element_bits), registers = register_count(shape, target);
   const MacFacts mac = facts_of(shape.mac, target);
   int panel = shape.panel == vectors ? 0 : shape.panel;
   int wide = column_groups(shape.n, {1, vectors, lanes, 1, k_interleave, panel}).max_registers();
@@ -295,12 +296,13 @@ void visit_tiles(const ContractionShape& shape, const TargetInfo& target, int k_
     for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
       int needed = registers_needed(rows, wide, accumulator_splits, shape, mac, target);
       if (needed + (k_interleave > 1 ? 1 : 0) > registers) break;
-      int accumulators = rows * wide * accumulator_splits * target.vector_parts;
-      bool is_min = target.vector_parts > 1 && rows * wide * accumulator_splits == 1;
+      int accumulators = rows * wide * accumulator_splits * target.cpu.vector_parts;
+      bool is_min = target.cpu.vector_parts > 1 && rows * wide * accumulator_splits == 1;
       if (shape.optimize_size && accumulators > kMaxSmallCodeAccumulators && !is_min) break;
-      if (accumulator_splits > 1 && accumulators > 2 * target.fma_latency * target.fma_pipes) break;
+      if (accumulator_splits > 1 && accumulators > 2 * target.cpu.fma_latency * target.cpu.fma_pipes) break;
       // More rows hide the latency at lower cost.
-      if (accumulator_splits > 1 && target.vector_parts > 1 && rows < shape.m && target.has_fma) break;
+      if (accumulator_splits > 1 && target.cpu.vector_parts > 1 && rows < shape.m && target.cpu.has_fma)
+        break;
       TileShape tile{rows, vectors, lanes, accumulator_splits, k_interleave, panel};
       visit(tile, shape.m_varies ? varying_cycles(shape, tile, target)
                                  : tiling_cycles(shape, tile, target, kInstructionCycles));
@@ -308,13 +310,13 @@ void visit_tiles(const ContractionShape& shape, const TargetInfo& target, int k_
 }
 
 // Visits all tiles that the cost model weighs.
-void visit_tiles(const ContractionShape& shape, const TargetInfo& target, const VisitTile& visit) {
+void visit_tiles(const ContractionShape& shape, const Machine& target, const VisitTile& visit) {
   if (shape.panel > 0) {
     for (int vectors = 1; vectors <= shape.panel; ++vectors)
       if (shape.panel % vectors == 0) visit_tiles(shape, target, shape.panel_k_interleave, vectors, visit);
     return;
   }
-  const int lanes = target.lanes(shape.element_bits);
+  const int lanes = target.cpu.lanes(shape.element_bits);
   const int64_t total_vectors = (shape.n + lanes - 1) / lanes;
   const int max_k_interleave = shape.optimize_size ? 1 : shape.max_k_interleave;
   for (int k_interleave = 1; k_interleave <= max_k_interleave; k_interleave *= 2)
@@ -322,9 +324,9 @@ void visit_tiles(const ContractionShape& shape, const TargetInfo& target, const 
       visit_tiles(shape, target, k_interleave, vectors, visit);
 }
 
-TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
+TileShape choose_tile(const ContractionShape& shape, const Machine& target) {
   TileShape best;
-  best.lanes = target.lanes(shape.element_bits);
+  best.lanes = target.cpu.lanes(shape.element_bits);
   if (shape.panel > 0)
     best = {1, 1, best.lanes, 1, shape.panel_k_interleave, shape.panel == 1 ? 0 : shape.panel};
   double best_cycles = INFINITY;
@@ -340,29 +342,29 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
 
 // Few rows over weights from memory take as long as the weights take to arrive, which is shorter in several
 // streams. Nothing if the weights are near, or if one stream is as fast or may be.
-std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const TargetInfo& target) {
+std::optional<TileShape> choose_stream_tile(const ContractionShape& shape, const Machine& target) {
   constexpr int64_t kStreamBytes = 16384; // bytes of a stream that is worth it
   constexpr int kVectors = 2;             // vectors per stream; all streams hide the latency of FMAs
   Tiling tiling;
   TileShape& tile = tiling.tile;
-  tile.column_streams = target.memory_streams;
+  tile.column_streams = target.cpu.memory_streams;
   bool is_far =
-      shape.weight_bytes > target.l2_bytes && shape.vector_bytes >= tile.column_streams * kStreamBytes;
-  if (target.memory_streams <= 1 || !is_far || shape.optimize_size || shape.m_varies ||
-      target.vector_bits == 0 || shape.m > target.vector_registers ||
+      shape.weight_bytes > target.cpu.l2_bytes && shape.vector_bytes >= tile.column_streams * kStreamBytes;
+  if (target.cpu.memory_streams <= 1 || !is_far || shape.optimize_size || shape.m_varies ||
+      target.cpu.vector_bits == 0 || shape.m > target.cpu.vector_registers ||
       (shape.panel > 0 && shape.panel != kVectors))
     return std::nullopt;
   tile.rows = static_cast<int>(shape.m);
   tile.vectors = kVectors;
-  tile.lanes = target.lanes(shape.element_bits);
+  tile.lanes = target.cpu.lanes(shape.element_bits);
   int needed = registers_needed(tile.rows * tile.column_streams, kVectors, 1, shape,
                                 facts_of(shape.mac, target), target);
-  bool fits = needed <= target.vector_registers && check_column_streams(tiling, shape).empty();
+  bool fits = needed <= target.cpu.vector_registers && check_column_streams(tiling, shape).empty();
   return fits ? std::optional(tile) : std::nullopt;
 }
 
 // Cycles of the bytes that a loop order streams.
-double streamed_cost(double bytes, double working_set, const TargetInfo& target) {
+double streamed_cost(double bytes, double working_set, const Machine& target) {
   return bytes / bytes_per_cycle(working_set, target);
 }
 
@@ -393,7 +395,7 @@ std::string check_column_streams(const Tiling& tiling, const ContractionShape& s
                                                                         : "";
 }
 
-std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const TargetInfo& target, size_t max) {
+std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const Machine& target, size_t max) {
   std::vector<std::pair<double, TileShape>> all;
   visit_tiles(shape, target, [&](const TileShape& tile, double cycles) { all.emplace_back(cycles, tile); });
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -402,14 +404,14 @@ std::vector<TileShape> ranked_tiles(const ContractionShape& shape, const TargetI
   return tiles;
 }
 
-Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {
+Tiling choose_tiling(const ContractionShape& shape, const Machine& target, const TileShape* tile) {
   Tiling tiling;
   bool is_matrix = shape.mac.kind == MacKind::TileMatrix;
   std::optional<TileShape> of_stream;
   if (!tile && !is_matrix) of_stream = choose_stream_tile(shape, target);
   if (of_stream) tile = &*of_stream;
   tiling.tile = tile ? *tile : is_matrix ? choose_tile_block(shape, target) : choose_tile(shape, target);
-  tiling.tile.lanes = target.lanes(shape.element_bits);
+  tiling.tile.lanes = target.cpu.lanes(shape.element_bits);
   tiling.tile.whole_panels |= shape.whole_panels && (!tile || of_stream);
   tiling.optimize_size = shape.optimize_size;
   if (shape.optimize_size) tiling.unroll = 1;

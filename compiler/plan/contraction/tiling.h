@@ -8,7 +8,7 @@
 
 #include "compiler/plan/mac_instruction.h"
 #include "compiler/support/int_expr.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <algorithm>
 #include <string>
@@ -136,8 +136,7 @@ struct Tiling {
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order
 // streams. A given `tile` is taken instead; its lanes are the target's.
-Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target,
-                     const TileShape* tile = nullptr);
+Tiling choose_tiling(const ContractionShape& shape, const Machine& target, const TileShape* tile = nullptr);
 
 // Steps of the innermost reduction loop per iteration. Short loops stay rolled: straight code of many steps
 // tempts the scheduler to spill. Two rounds become one: LLVM turns a loop of two into tests and selected

@@ -29,18 +29,18 @@ std::vector<ElementCode> other_codes(const ElementCode& chosen) {
 
 // Time relative to the machine's rate of arithmetic at which an element sums products: each loads both of its
 // factors, and sums that wait for each other are as many as the accumulators.
-static double product_time(const ElementCode& code, const TargetInfo& target) {
-  double loads = 2 / target.loads_per_cycle,
-         latency = static_cast<double>(target.fma_latency) / static_cast<double>(code.accumulators);
-  return std::max({1.0, loads * target.fma_pipes, latency * target.fma_pipes});
+static double product_time(const ElementCode& code, const Machine& target) {
+  double loads = 2 / target.cpu.loads_per_cycle,
+         latency = static_cast<double>(target.cpu.fma_latency) / static_cast<double>(code.accumulators);
+  return std::max({1.0, loads * target.cpu.fma_pipes, latency * target.cpu.fma_pipes});
 }
 
 double code_cycles(const ElementCode& code, const Instruction& instruction, const PlanningContext& context) {
-  const TargetInfo& target = context.options.target;
+  const Machine& target = context.options.target;
   int bits = 8;
   for (int i = 0; i < instruction.num_results(); ++i)
     bits = std::max(bits, value_bits(instruction.type(i).dtype));
-  const double lanes = std::max(1, target.register_lanes(bits));
+  const double lanes = std::max(1, target.cpu.register_lanes(bits));
   const double iterations = 1 + kLoopShare / static_cast<double>(code.unroll);
   const double products = find_contraction(instruction) ? product_time(code, target) : 1;
   return predicted_cycles(instruction, target, context.model_weight_bytes) * iterations * products *

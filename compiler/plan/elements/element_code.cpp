@@ -108,15 +108,15 @@ int value_bits(DType dtype) {
   return dtype == DType::Bool ? 8 : std::max(8, bit_width(dtype));
 }
 
-std::string check_lanes(int64_t lanes, const TargetInfo& target) {
-  int64_t max = target.lanes(8);
+std::string check_lanes(int64_t lanes, const Machine& target) {
+  int64_t max = target.cpu.lanes(8);
   if (lanes <= max && std::has_single_bit(static_cast<uint64_t>(lanes))) return "";
   return "vectors have a power of two up to " + std::to_string(max) + " lanes";
 }
 
-ElementCode element_code(int bits, const TargetInfo& target) {
+ElementCode element_code(int bits, const Machine& target) {
   ElementCode code;
-  code.lanes = bits > 64 ? 1 : std::max(1, target.register_lanes(bits));
+  code.lanes = bits > 64 ? 1 : std::max(1, target.cpu.register_lanes(bits));
   return code;
 }
 
@@ -182,7 +182,7 @@ std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int 
   return std::nullopt;
 }
 
-std::string complete(ElementsPlan& plan, const Instruction& instruction, const TargetInfo& target) {
+std::string complete(ElementsPlan& plan, const Instruction& instruction, const Machine& target) {
   if (!has_element_form(instruction) ||
       (instruction.is(Opcode::Composite) && !is_elementwise_composite(instruction)))
     return "its results have no code per element";
@@ -193,7 +193,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
     has_blocks = has_blocks || reduced_blocks(instruction, i);
   if (plan.code.lanes == 0) {
     // Vectors that walk blocks take whole registers.
-    plan.code.lanes = has_blocks ? std::max(1, target.lanes(widest_bits(instruction)))
+    plan.code.lanes = has_blocks ? std::max(1, target.cpu.lanes(widest_bits(instruction)))
                                  : element_code(widest_bits(instruction), target).lanes;
     plan.in_blocks |= has_blocks;
   }

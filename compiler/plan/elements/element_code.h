@@ -3,7 +3,7 @@
 
 #include "compiler/plan/elements/plan.h"
 #include "compiler/plan/options.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 namespace firn::plan {
 
@@ -14,7 +14,7 @@ bool is_immediate(const Literal& literal);
 int value_bits(DType dtype);
 
 // The code for elements of `bits` bits.
-ElementCode element_code(int bits, const TargetInfo& target);
+ElementCode element_code(int bits, const Machine& target);
 // Copies per iteration of a body that takes `operations` operations.
 int64_t unroll_of(const ElementCode& code, int64_t operations);
 
@@ -54,9 +54,9 @@ int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, Redu
 std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int result);
 
 // Why vectors cannot have so many lanes; empty: they can.
-std::string check_lanes(int64_t lanes, const TargetInfo& target);
+std::string check_lanes(int64_t lanes, const Machine& target);
 
 // Completes a plan whose lanes are left to the cost model. Says why it cannot be followed; empty: it can.
-std::string complete(ElementsPlan& plan, const Instruction& instruction, const TargetInfo& target);
+std::string complete(ElementsPlan& plan, const Instruction& instruction, const Machine& target);
 
 } // namespace firn::plan

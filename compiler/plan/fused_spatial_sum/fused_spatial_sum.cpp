@@ -51,8 +51,8 @@ std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
   return FusedSum{members[0], members[1]};
 }
 
-bool leaves_fused_sums(const TargetInfo& target) {
-  return target.vector_bits > 0;
+bool leaves_fused_sums(const Machine& target) {
+  return target.cpu.vector_bits > 0;
 }
 
 const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans) {

@@ -14,7 +14,7 @@ std::optional<FusedSum> find_fused_sum(const Instruction& fusion);
 
 // Whether kernels of the machine leave sums: those with vectors of channels do. Without sums, the map is read
 // again.
-bool leaves_fused_sums(const TargetInfo& target);
+bool leaves_fused_sums(const Machine& target);
 
 // The member that computes the map: a convolution itself, or the last one of a planned chain.
 const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans);

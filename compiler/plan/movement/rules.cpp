@@ -13,7 +13,7 @@ namespace {
 
 // Lanes of bytes that hold several elements each: a vector of the widest intermediate value has the elements
 // of all of them. Elements whose number varies are packed one byte at a time.
-int64_t lanes_of_packed(const Instruction& convert, const TargetInfo& target) {
+int64_t lanes_of_packed(const Instruction& convert, const Machine& target) {
   const Type &from = convert.operand(0).type(), &to = convert.type();
   if (!from.is_static()) return 1;
   int bits = value_bits(from.dtype);
@@ -33,7 +33,7 @@ public:
                        const PlanningContext& context) const override {
     if (algorithm_of_operation(instruction) != algorithm_)
       return "this is another operation than the kernel's";
-    const TargetInfo& target = context.options.target;
+    const Machine& target = context.options.target;
     const bool packs = algorithm_ == Algorithm::PackElements;
     const int bits = value_bits(instruction.type().dtype);
     if (plan.code.lanes == 0)

@@ -15,10 +15,10 @@ public:
                        const PlanningContext& context) const override {
     auto packing = read_pack(instruction);
     if (!packing) return "this is another operation than the kernel's";
-    const TargetInfo& target = context.options.target;
+    const Machine& target = context.options.target;
     if (plan.lanes == 0) {
-      plan.lanes = std::max(1, target.lanes(static_cast<int>(8 * packing->element_bytes)));
-      plan.in_f64 |= packing->transform && target.has_double;
+      plan.lanes = std::max(1, target.cpu.lanes(static_cast<int>(8 * packing->element_bytes)));
+      plan.in_f64 |= packing->transform && target.cpu.has_double;
     }
     if (plan.in_f64 && !packing->transform) return "its elements are copied as they are";
     return check_lanes(plan.lanes, target);

@@ -40,9 +40,9 @@ int max_accumulators(const RecurrentLayer& layer) {
 }
 
 // Registers, each for a vector of units.
-int register_count(const TargetInfo& target) {
-  if (target.vector_bits == 0) return std::max(6, target.vector_registers / 2);
-  return target.vector_registers / target.vector_parts;
+int register_count(const Machine& target) {
+  if (target.cpu.vector_bits == 0) return std::max(6, target.cpu.vector_registers / 2);
+  return target.cpu.vector_registers / target.cpu.vector_parts;
 }
 
 // Registers that hold factors.
@@ -114,7 +114,7 @@ public:
   static bool has_phases(const RecurrentLayer& layer) {
     return layer.steps().is_constant() && layer.batch().is_constant();
   }
-  static bool can_wait(const TargetInfo& target) {
+  static bool can_wait(const Machine& target) {
     return target.arch == Arch::X86_64 || target.arch == Arch::AArch64;
   }
   int64_t blocks_of(const RecurrentPlan& plan) const {
@@ -143,12 +143,12 @@ private:
   // Cycles of a step, over `tiles` tiles of rows and a part of the units.
   double step_cycles(const RecurrentPlan& plan, int64_t tiles, double part) const {
     double bytes = static_cast<double>(divide(layer_, plan, target_).weight_bytes()) * part;
-    double rows = static_cast<double>(tiles * plan.rows), lanes = target_.register_lanes(32);
+    double rows = static_cast<double>(tiles * plan.rows), lanes = target_.cpu.register_lanes(32);
     double products = rows * static_cast<double>(divide(layer_, plan, target_).weight_elements()) * part /
-                      lanes / target_.fma_pipes;
+                      lanes / target_.cpu.fma_pipes;
     double stream = static_cast<double>(tiles) * bytes / bytes_per_cycle(bytes, target_);
     double cells =
-        rows * static_cast<double>(layer_.hidden) * part / lanes * kCellInstructions / target_.fma_pipes;
+        rows * static_cast<double>(layer_.hidden) * part / lanes * kCellInstructions / target_.cpu.fma_pipes;
     return std::max(products, stream) + cells;
   }
 
@@ -160,7 +160,7 @@ private:
   }
 
   const RecurrentLayer& layer_;
-  const TargetInfo& target_;
+  const Machine& target_;
   int threads_, concurrent_;
   int64_t batch_;
   double steps_;
@@ -176,16 +176,15 @@ int64_t splits_into(int64_t tile_accumulators, int64_t accumulators) {
 
 // The number of partial sums that hides the latency of the FMA, but no more than there are registers: spilled
 // sums take longer than sums that wait for each other. Machines without vectors have no registers for them.
-int64_t hiding_accumulators(int64_t tile_accumulators, const TargetInfo& target) {
-  if (target.vector_bits == 0) return 1;
+int64_t hiding_accumulators(int64_t tile_accumulators, const Machine& target) {
+  if (target.cpu.vector_bits == 0) return 1;
   int64_t max = tile_accumulators;
   while (2 * max <= register_count(target) - kOperands) max *= 2;
-  return std::min(max, int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts);
+  return std::min(max, int64_t{target.cpu.fma_latency} * target.cpu.fma_pipes / target.cpu.vector_parts);
 }
 
 // The number of partial sums for tiles of the layer that suits the tiles of every sweep.
-int64_t hiding_accumulators(const RecurrentLayer& layer, const RecurrentPlan& plan,
-                            const TargetInfo& target) {
+int64_t hiding_accumulators(const RecurrentLayer& layer, const RecurrentPlan& plan, const Machine& target) {
   int64_t accumulators = INT64_MAX;
   for (const Sweep& sweep : make_sweeps(layer)) {
     auto count = [&](int GateSum::*gate) {
@@ -199,7 +198,7 @@ int64_t hiding_accumulators(const RecurrentLayer& layer, const RecurrentPlan& pl
 }
 
 // Rows of a tile that leave registers for its weights and a scalar.
-int max_rows(const RecurrentLayer& layer, int vectors, const TargetInfo& target) {
+int max_rows(const RecurrentLayer& layer, int vectors, const Machine& target) {
   auto batch = std::max<int64_t>(1, layer.batch().upper_bound());
   return static_cast<int>(
       std::clamp<int64_t>((register_count(target) - 3) / (vectors * max_accumulators(layer)), 1, batch));
@@ -209,8 +208,8 @@ int max_rows(const RecurrentLayer& layer, int vectors, const TargetInfo& target)
 // weights.
 class BlockCost {
 public:
-  BlockCost(const RecurrentLayer& layer, const TargetInfo& target) : layer_(layer), target_(target) {
-    int64_t lanes = target.lanes(32);
+  BlockCost(const RecurrentLayer& layer, const Machine& target) : layer_(layer), target_(target) {
+    int64_t lanes = target.cpu.lanes(32);
     total_ = (layer.hidden + lanes - 1) / lanes;
     bytes_ = static_cast<double>(divide(layer, {1, 1}, target).weight_bytes());
   }
@@ -238,21 +237,21 @@ private:
 
   double of_tile(int vectors, int rows) const {
     DType dtype = layer_.operands.r.dtype();
-    double weights = static_cast<double>(vectors) * target_.vector_parts * layer_.gates,
-           products = weights * (rows + conversions_of(dtype)) / target_.fma_pipes,
-           loads = (weights + rows) / target_.loads_per_cycle,
-           streamed =
-               weights * target_.register_lanes(32) * bit_width(dtype) / 8 / bytes_per_cycle(bytes_, target_);
+    double weights = static_cast<double>(vectors) * target_.cpu.vector_parts * layer_.gates,
+           products = weights * (rows + conversions_of(dtype)) / target_.cpu.fma_pipes,
+           loads = (weights + rows) / target_.cpu.loads_per_cycle,
+           streamed = weights * target_.cpu.register_lanes(32) * bit_width(dtype) / 8 /
+                      bytes_per_cycle(bytes_, target_);
     int64_t accumulators = int64_t{vectors} * rows * layer_.gates;
     double latency =
-        target_.fma_latency /
+        target_.cpu.fma_latency /
         static_cast<double>(splits_into(accumulators, hiding_accumulators(accumulators, target_)));
     double cells = kCellLatency / static_cast<double>(layer_.hidden);
     return std::max({products, loads, streamed, latency}) + cells;
   }
 
   const RecurrentLayer& layer_;
-  const TargetInfo& target_;
+  const Machine& target_;
   int64_t total_;
   double bytes_;
 };
@@ -260,16 +259,18 @@ private:
 // `given`: the vectors of a block; 0: they are chosen here.
 RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, const PlanOptions& options,
                      int given = 0) {
-  const TargetInfo& target = options.target;
+  const Machine& target = options.target;
   int registers = register_count(target), max = max_accumulators(layer);
-  int64_t lanes = target.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
+  int64_t lanes = target.cpu.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
   double best = INFINITY;
   RecurrentPlan plan{1, std::max(1, given)};
   BlockCost cost(layer, target);
   for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
     if (vectors > 1 && vectors * max + kOperands > registers) break;
     // The sums of one row need only hide the latency of the FMA.
-    if ((vectors - 1) * target.vector_parts * layer.gates >= target.fma_latency * target.fma_pipes) break;
+    if ((vectors - 1) * target.cpu.vector_parts * layer.gates >=
+        target.cpu.fma_latency * target.cpu.fma_pipes)
+      break;
     double cycles = cost.of(vectors);
     if (cycles >= best) continue;
     best = cycles;
@@ -279,16 +280,16 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, 
   plan.rows = options.goals.optimize_size() ? 1 : max_rows(layer, plan.vectors, target);
   plan.accumulators = hiding_accumulators(layer, plan, target);
   // The counter and the addresses of a loop take as many instructions as a step on machines without vectors.
-  plan.unroll = target.vector_bits == 0 && !options.goals.optimize_size() ? kScalarUnroll : 1;
+  plan.unroll = target.cpu.vector_bits == 0 && !options.goals.optimize_size() ? kScalarUnroll : 1;
   // The functions of several cells side by side would need more registers than there are.
   plan.rolled_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
   // Weights that the second cache level does not keep from step to step are prefetched.
-  if (target.has_caches() && bytes > share_of(target.l2_bytes, cache_share::kWorkingSet))
+  if (target.cpu.has_caches() && bytes > share_of(target.cpu.l2_bytes, cache_share::kWorkingSet))
     plan.prefetch_distance = kPrefetchAheadBytes;
   // The nearest cache cannot hold all weights, but has those that a step read last: the next starts there.
   plan.alternate_direction =
-      target.has_caches() && steps > 2 && bytes > target.l1_bytes && !options.goals.optimize_size();
+      target.cpu.has_caches() && steps > 2 && bytes > target.cpu.l1_bytes && !options.goals.optimize_size();
   if (options.goals.threads > 1 && !options.goals.optimize_size())
     Sharing(layer, options, count_concurrent(composite)).choose(plan);
   return plan;
@@ -366,11 +367,11 @@ int64_t RecurrentDivision::splits_of(int64_t tile_accumulators, int64_t reductio
   return std::min(splits_into(tile_accumulators, accumulators), reduction);
 }
 
-RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {
+RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const Machine& target) {
   RecurrentDivision division;
   static_cast<RecurrentPlan&>(division) = plan;
   division.sweeps = make_sweeps(layer);
-  division.units = {layer.hidden, target.lanes(32), plan.vectors};
+  division.units = {layer.hidden, target.cpu.lanes(32), plan.vectors};
   int64_t inputs = layer.projected() ? 1 : layer.operands.x.dim(2);
   for (const Sweep& sweep : division.sweeps) {
     GatePanels input{division.units, {}, inputs, layer.projected() ? DType::F32 : layer.operands.w.dtype()},

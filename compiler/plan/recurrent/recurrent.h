@@ -50,6 +50,6 @@ RecurrentPlan packed_alike(const RecurrentPlan& plan, const Instruction& composi
 
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(RecurrentPlan& plan, const Instruction& composite, const PlanOptions& options);
-RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target);
+RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const Machine& target);
 
 } // namespace firn::plan

@@ -200,17 +200,18 @@ bool Relayout::Part::repeats() const {
 }
 
 std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutSide& target,
-                                     const TargetInfo& machine) {
+                                     const Machine& machine) {
   const Type& type = target.type;
   bool has_words = type.dtype == DType::F32 || type.dtype == DType::I32 || type.dtype == DType::U32;
-  if (!has_words || type.at_bound().num_elements() == 0 || type.rank() == 0 || machine.lanes(32) < kFewLanes)
+  if (!has_words || type.at_bound().num_elements() == 0 || type.rank() == 0 ||
+      machine.cpu.lanes(32) < kFewLanes)
     return std::nullopt;
   Relayout relayout;
   if (!WalkBuilder(source, target).make(relayout.parts)) return std::nullopt;
   return relayout;
 }
 
-bool Relayout::is_profitable(const TargetInfo& machine) const {
+bool Relayout::is_profitable(const Machine& machine) const {
   const Part& largest = parts[0];
   if (!largest.has_vectors() || largest.walks.size() < 2) return false;
   // Along an extent that varies vectors are whole, or there are none.
@@ -225,7 +226,7 @@ bool Relayout::is_profitable(const TargetInfo& machine) const {
   return is_long(largest.along) && is_long(largest.across);
 }
 
-std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine) {
+std::optional<Relayout> find_relayout(const Instruction& instruction, const Machine& machine) {
   std::optional<RelayoutSide> source = source_of(instruction);
   if (!source) return std::nullopt;
   RelayoutSide target{instruction.type(), {}};
@@ -235,11 +236,11 @@ std::optional<Relayout> find_relayout(const Instruction& instruction, const Targ
 
 // The widest vectors are best: a square of n x n costs 2n loads and stores and n log2(n) shuffles, fewer per
 // element the wider it is.
-int64_t relayout_lanes(const TargetInfo& machine) {
-  return machine.register_lanes(32);
+int64_t relayout_lanes(const Machine& machine) {
+  return machine.cpu.register_lanes(32);
 }
 
-std::string complete(RelayoutPlan& plan, const Instruction& instruction, const TargetInfo& machine) {
+std::string complete(RelayoutPlan& plan, const Instruction& instruction, const Machine& machine) {
   if (!moves(instruction) || !find_relayout(instruction, machine))
     return "this is no copy, transpose or broadcast by strides of elements of 32 bits";
   int64_t widest = relayout_lanes(machine);

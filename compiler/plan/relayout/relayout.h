@@ -4,7 +4,7 @@
 
 #include "compiler/plan/relayout/plan.h"
 #include "compiler/support/int_expr.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include <optional>
 #include <vector>
@@ -42,19 +42,19 @@ struct Relayout {
 
   // Nothing unless elements have 32 bits and both sides are walked with strides.
   static std::optional<Relayout> of(const RelayoutSide& source, const RelayoutSide& target,
-                                    const TargetInfo& machine);
+                                    const Machine& machine);
   // Whether vectors are faster than element loops: elements in the same order on both sides gain nothing.
-  bool is_profitable(const TargetInfo& machine) const;
+  bool is_profitable(const Machine& machine) const;
 };
 
 // The walk of a copy, transpose, broadcast, or fusion of movements that reads its one operand by strides;
 // nothing for any other instruction.
-std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine);
+std::optional<Relayout> find_relayout(const Instruction& instruction, const Machine& machine);
 
 // Elements of a vector that is moved, and so of a side of a square.
-int64_t relayout_lanes(const TargetInfo& machine);
+int64_t relayout_lanes(const Machine& machine);
 // Completes a plan whose squares are left to the cost model. Says why a plan cannot be followed; empty: it
 // can.
-std::string complete(RelayoutPlan& plan, const Instruction& instruction, const TargetInfo& machine);
+std::string complete(RelayoutPlan& plan, const Instruction& instruction, const Machine& machine);
 
 } // namespace firn::plan

@@ -8,7 +8,7 @@ namespace {
 class RelayoutRules final : public RulesByLanes<RelayoutPlan> {
 public:
   std::string applies(const Instruction& instruction, const PlanningContext& context) const override {
-    const TargetInfo& target = context.options.target;
+    const Machine& target = context.options.target;
     auto relayout = find_relayout(instruction, target);
     return relayout && relayout->is_profitable(target) ? "" : "loops over elements are as fast";
   }

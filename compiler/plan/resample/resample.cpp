@@ -55,7 +55,7 @@ Run longest_run(const std::vector<ShufflePattern>& patterns, size_t whole) {
 
 // Prefers shuffles as long as their code is short: gathers take a step per element.
 ResamplePlan choose(const ResampledRows& resampled, const PlanOptions& options) {
-  int64_t lanes = options.target.register_lanes(32);
+  int64_t lanes = options.target.cpu.register_lanes(32);
   if (resampled.inner > 1 && resampled.inner < lanes) lanes = 1; // few channels last
   if (resampled.inner > 1 || lanes == 1) return {Form::Vectors, lanes};
   if (resampled.dims.back().indices->is_opaque()) return {Form::Gathers, lanes};
@@ -102,7 +102,7 @@ std::string complete(ResamplePlan& plan, const Instruction& composite, const Pla
   auto resampled = ResampledRows::of(composite);
   if (!resampled) return "this is no resampling with tables";
   if (plan.lanes == 0) plan = choose(*resampled, options);
-  int64_t max = options.target.lanes(32);
+  int64_t max = options.target.cpu.lanes(32);
   if (plan.lanes > max || !std::has_single_bit(static_cast<uint64_t>(plan.lanes)))
     return "vectors have a power of two up to " + std::to_string(max) + " lanes";
   bool side_by_side = resampled->inner == 1 && plan.lanes > 1;

@@ -30,7 +30,7 @@ public:
   std::string check_varying(const Instruction&) const override { return ""; }
   std::string complete(RowsPlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
-    const TargetInfo& target = context.options.target;
+    const Machine& target = context.options.target;
     auto form = find_rows(instruction);
     if (!form) return "this is no composite of reductions along rows";
     bool can_keep = has_terms(*form, instruction.type());

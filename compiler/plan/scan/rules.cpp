@@ -27,7 +27,7 @@ bool is_profitable_by_rows(const Instruction& scan, int64_t lanes, const PlanOpt
   for (int d = dim + 1; d < type.rank(); ++d) inner *= type.dim(d);
   bool has_items = options.goals.threads <= 1 || outer >= 2 * options.goals.threads;
   return has_items && inner >= kFewVectors * lanes &&
-         2 * static_cast<int64_t>(type.byte_size()) > options.target.l1_bytes;
+         2 * static_cast<int64_t>(type.byte_size()) > options.target.cpu.l1_bytes;
 }
 
 class ScanRules final : public RulesByLanes<ScanPlan> {
@@ -39,7 +39,7 @@ public:
   std::string complete(ScanPlan& plan, const Instruction& instruction,
                        const PlanningContext& context) const override {
     const PlanOptions& options = context.options;
-    const TargetInfo& target = options.target;
+    const Machine& target = options.target;
     if (instruction.opcode() != (plan.algorithm == Algorithm::Scan ? Opcode::Cumulative : Opcode::ArgReduce))
       return "this is another operation than the kernel's";
     DType dtype = instruction.operand(0).dtype();

@@ -27,7 +27,7 @@ bool pack(TreesPlan& plan, const TreeEnsemble& trees) {
 TreesPlan choose(const Instruction& composite, const TreeEnsemble& trees, const PlanOptions& options) {
   TreesPlan plan;
   // Without caches nothing waits for memory, and flash holds little.
-  plan.packed = !options.target.has_caches() && pack(plan, trees);
+  plan.packed = !options.target.cpu.has_caches() && pack(plan, trees);
   const Type& x = composite.operand(0).type();
   int64_t walks = plan.packed || options.goals.optimize_size() ? 1 : kWalks,
           max = x.at_bound().dims[0].value();
@@ -36,7 +36,7 @@ TreesPlan choose(const Instruction& composite, const TreeEnsemble& trees, const 
   plan.trees = walks / plan.rows;
   auto row_bytes = static_cast<int64_t>(bit_width(x.dtype)) / 8 * x.dims[1].value();
   plan.block =
-      std::clamp(options.target.l1_bytes / 2 / std::max<int64_t>(row_bytes, 1), plan.rows, kMaxBlock);
+      std::clamp(options.target.cpu.l1_bytes / 2 / std::max<int64_t>(row_bytes, 1), plan.rows, kMaxBlock);
   plan.block -= plan.block % plan.rows;
   return plan;
 }
@@ -54,7 +54,7 @@ std::string complete(TreesPlan& plan, const Instruction& composite, const PlanOp
   const bool has_rows = !trees->targets;
   if (plan.lanes > 0 && !has_rows) return "a leaf adds to one result";
   if (plan.lanes == 0 && has_rows)
-    plan.lanes = options.target.register_lanes(bit_width(composite.operand(0).dtype()));
+    plan.lanes = options.target.cpu.register_lanes(bit_width(composite.operand(0).dtype()));
   if (plan.packed && plan.rows * plan.trees != 1) return "packed trees are walked one by one";
   if (plan.packed && !plan.entries && !pack(plan, *trees)) return "these trees do not fit in packed entries";
   if (plan.rows * plan.trees > kMaxWalks)

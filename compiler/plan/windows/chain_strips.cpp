@@ -15,14 +15,14 @@ constexpr int64_t kGroupVectors = 3; // vectors of channels that are expanded at
 
 class StripCosts {
 public:
-  StripCosts(const TargetInfo& target, int threads) : target_(target), threads_(threads) {}
+  StripCosts(const Machine& target, int threads) : target_(target), threads_(threads) {}
 
   ChainStrips choose(const ChainMembers& chain) const {
     ChainStrips best;
     const Type &in = chain.depthwise.convolution->operand(0).type(), &out = *chain.depthwise.result;
     const WindowDim& window = chain.depthwise.convolution->attributes().window().dims[0];
     double maps = bytes(in) + bytes(out);
-    if (maps <= cache_share::kWorkingSet * static_cast<double>(target_.l2_bytes)) return best;
+    if (maps <= cache_share::kWorkingSet * static_cast<double>(target_.cpu.l2_bytes)) return best;
     double saved = (chain.expand.convolution ? saved_traffic(in) : 0) +
                    (chain.project.convolution ? saved_traffic(out) : 0);
     double work = chain.expand.convolution ? cycles(chain.expand) : 0, ragged = work * waste(in.dim(3));
@@ -41,11 +41,11 @@ public:
                        (chain.project.convolution
                             ? bytes(out) * static_cast<double>(rows) / static_cast<double>(out.dim(2))
                             : 0);
-      if (scratch > cache_share::kScratch * static_cast<double>(target_.l2_bytes)) continue;
+      if (scratch > cache_share::kScratch * static_cast<double>(target_.cpu.l2_bytes)) continue;
       double again = std::max<double>(0, static_cast<double>(covered * strips - in.dim(2)) /
                                              static_cast<double>(in.dim(2)));
       double gain = saved - ragged - work * again -
-                    static_cast<double>(strips - 1) * weight_bytes(chain) / target_.l2_bytes_per_cycle;
+                    static_cast<double>(strips - 1) * weight_bytes(chain) / target_.cpu.l2_bytes_per_cycle;
       best_alone = std::max(best_alone, gain);
       found.push_back({{rows, gain - waiting(chain, total - gain, strips)}, gain});
     }
@@ -76,8 +76,8 @@ private:
 
   // A map is written and read: beyond the second level if it takes much of that level.
   double saved_traffic(const Type& map) const {
-    if (bytes(map) <= cache_share::kHandedOn * static_cast<double>(target_.l2_bytes)) return 0;
-    return 2 * bytes(map) * (1 / target_.l3_bytes_per_cycle - 1 / target_.l2_bytes_per_cycle);
+    if (bytes(map) <= cache_share::kHandedOn * static_cast<double>(target_.cpu.l2_bytes)) return 0;
+    return 2 * bytes(map) * (1 / target_.cpu.l3_bytes_per_cycle - 1 / target_.cpu.l2_bytes_per_cycle);
   }
 
   // Bytes of a group of the map's channels, `rows` lines high.
@@ -91,7 +91,7 @@ private:
     const Type& out = *member.result;
     double fmas = static_cast<double>(filter.num_elements()) *
                   static_cast<double>(out.dim(0) * out.dim(2) * out.dim(3));
-    return fmas / (target_.register_lanes(32) * target_.fma_pipes);
+    return fmas / (target_.cpu.register_lanes(32) * target_.cpu.fma_pipes);
   }
 
   static double weight_bytes(const ChainMembers& chain) {
@@ -111,7 +111,7 @@ private:
     return min;
   }
 
-  const TargetInfo& target_;
+  const Machine& target_;
   int threads_;
 };
 
@@ -132,7 +132,7 @@ ChainRole chain_role(const Instruction& convolution) {
   return window[0].stride > 1 ? ChainRole::Strided : ChainRole::None; // others may be Winograd's
 }
 
-ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target, int threads) {
+ChainStrips choose_strips(const ChainMembers& chain, const Machine& target, int threads) {
   return StripCosts(target, threads).choose(chain);
 }
 

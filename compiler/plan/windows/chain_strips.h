@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/graph/module.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 namespace firn::plan {
 
@@ -23,6 +23,6 @@ struct ChainStrips {
   double gain = 0;  // cycles; 0: strips do not pay
 };
 // The cost on several threads is that of the one with most to do, times the number of threads.
-ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target, int threads);
+ChainStrips choose_strips(const ChainMembers& chain, const Machine& target, int threads);
 
 } // namespace firn::plan

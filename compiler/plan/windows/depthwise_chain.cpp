@@ -39,7 +39,7 @@ struct MatrixMember {
   const Instruction* instruction = nullptr;
   ContractionShape shape;   // shape for tile matrices
   double vector_cycles = 0; // cycles without them
-  double gain(const TileShape& tile, const TargetInfo& target) const {
+  double gain(const TileShape& tile, const Machine& target) const {
     return vector_cycles - tile_block_cycles(shape, tile, target);
   }
 };
@@ -73,7 +73,7 @@ bool have_one_shape(const MatrixMember& a, const MatrixMember& b, const TileShap
 
 class ChainMatrixChoice {
 public:
-  explicit ChainMatrixChoice(const TargetInfo& target) : target_(target) {}
+  explicit ChainMatrixChoice(const Machine& target) : target_(target) {}
 
   void consider(const MatrixMember* expand, const MatrixMember* project, const TileShape& tile) {
     double gain = 0;
@@ -91,7 +91,7 @@ public:
   const ChainMatrices& best() const { return best_; }
 
 private:
-  const TargetInfo& target_;
+  const Machine& target_;
   ChainMatrices best_;
   double gain_ = 0; // cycles
 };
@@ -107,7 +107,7 @@ ChainMatrices choose_chain_matrices(const Instruction& fusion, const PlanOptions
   for (const MatrixMember* rows_of : {first, second})
     for (int high = 1; rows_of && high <= kMaxTiles; ++high)
       for (int wide = 1; wide <= kMaxTiles; ++wide) {
-        TileShape tile{high * even_rows(rows_of->shape.m), wide, options.target.lanes(32)};
+        TileShape tile{high * even_rows(rows_of->shape.m), wide, options.target.cpu.lanes(32)};
         choice.consider(first, second, tile);
         choice.consider(first, nullptr, tile);
         choice.consider(nullptr, second, tile);

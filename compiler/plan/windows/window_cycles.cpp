@@ -16,10 +16,10 @@ constexpr double kIssue = 4; // instructions per cycle
 } // namespace
 
 double window_cycles(const WindowWalk& walk, const WindowTiling& tiling, bool taps_in_registers,
-                     const TargetInfo& target) {
+                     const Machine& target) {
   const auto along = static_cast<size_t>(tiling.along);
   const Type result = walk.result.at_bound();
-  double pixels = static_cast<double>(tiling.pixels), size = 1, parts = target.vector_parts;
+  double pixels = static_cast<double>(tiling.pixels), size = 1, parts = target.cpu.vector_parts;
   for (const WindowDim& dim : walk.window) size *= static_cast<double>(dim.size);
   const double steps = size * static_cast<double>(walk.channels),
                others = steps / static_cast<double>(walk.window[along].size);
@@ -28,10 +28,10 @@ double window_cycles(const WindowWalk& walk, const WindowTiling& tiling, bool ta
                        static_cast<double>(walk.window[along].size);
   const double columns = tiling.unrolled ? others * reach : pixels * steps;
   const double taps = walk.has_taps && !taps_in_registers ? steps : 0;
-  const double compute = pixels * steps * parts / target.fma_pipes;
-  const double loads = (columns + taps) * parts / target.loads_per_cycle;
+  const double compute = pixels * steps * parts / target.cpu.fma_pipes;
+  const double loads = (columns + taps) * parts / target.cpu.loads_per_cycle;
   // The steps of a position wait for each other, however many positions go side by side.
-  const double latency = steps * (walk.has_taps ? target.fma_latency : 1);
+  const double latency = steps * (walk.has_taps ? target.cpu.fma_latency : 1);
   const double loops = tiling.unrolled ? 0 : (tiling.rolled ? steps : others) * kLoopInstructions / kIssue;
   const double tile = std::max({compute, loads, latency}) + loops + pixels + kTileInstructions / kIssue;
   const auto extent = static_cast<double>(result.dim(static_cast<int>(tiling.along) + 2));

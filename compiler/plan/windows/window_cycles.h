@@ -16,7 +16,7 @@ struct WindowWalk {
 
 // Cycles of one run, the map and the taps near. `taps_in_registers`: taps are not loaded again by each tile.
 double window_cycles(const WindowWalk& walk, const WindowTiling& tiling, bool taps_in_registers,
-                     const TargetInfo& target);
+                     const Machine& target);
 
 // Other tilings to choose from, the widest tile of `max_pixels` positions and code of `max_body` steps.
 std::vector<WindowTiling> window_tilings(const WindowWalk& walk, int64_t max_pixels, int64_t max_body);

@@ -47,8 +47,8 @@ bool has_window_tiles(const Type& input, const Type& result, const std::vector<W
 constexpr int64_t kScalarPixels = 4, kScalarIntegerPixels = 1;
 
 // Whether byte channels are multiplied one by one in i32, as machines without vectors do.
-bool multiplies_channels(const Instruction& convolution, const TargetInfo& target) {
-  return target.vector_bits == 0 && is_byte(convolution.operand(0).dtype()) &&
+bool multiplies_channels(const Instruction& convolution, const Machine& target) {
+  return target.cpu.vector_bits == 0 && is_byte(convolution.operand(0).dtype()) &&
          is_byte(convolution.operand(1).dtype()) && convolution.type().dtype == DType::I32 &&
          convolution.operand(1).dim(1) == 1;
 }
@@ -101,6 +101,7 @@ int64_t epilogue_constants(const Instruction& instruction) {
     case Opcode::Minimum: count += 1; break;
     case Opcode::Clamp:
     case Opcode::MultiplyAdd: count += 2; break;
+    case Opcode::Narrow: count += inner->attributes().integer("zero", 0) == 0 ? 2 : 3; break;
     default: break;
     }
   }
@@ -118,7 +119,7 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   int64_t lanes = window_lanes(options.target), channels = filter.dim(1);
   bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
                 channels != lanes;
-  bool in_f32 = accumulates_bytes_in_f32(convolution) && options.target.vector_bits > 0;
+  bool in_f32 = accumulates_bytes_in_f32(convolution) && options.target.cpu.vector_bits > 0;
   bool typed = (in_f32 || multiplies_channels(convolution, options.target) ||
                 (accumulates_in_f32(input.dtype) && input.dtype == filter.dtype &&
                  accumulates_in_f32(convolution.type().dtype))) &&
@@ -136,11 +137,11 @@ bool has_row_groups(const Instruction& convolution, const MacInstruction& mac) {
 }
 
 // Chooses products of bytes if they are one instruction and save steps; else those of f32.
-MacInstruction choose_row_mac(const Instruction& convolution, const Type& result, const TargetInfo& target) {
+MacInstruction choose_row_mac(const Instruction& convolution, const Type& result, const Machine& target) {
   std::optional<MacInstruction> mac = choose_mac(convolution, target, /*strict=*/false);
   if (!mac || !has_row_groups(convolution, *mac)) return {};
   MacFacts facts = facts_of(*mac, target);
-  if (facts.form != MacForm::Native || facts.register_bits < target.register_bits()) return {};
+  if (facts.form != MacForm::Native || facts.register_bits < target.cpu.register_bits()) return {};
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   int64_t along = tiled_dim(result, window.size()), map_rows = window[static_cast<size_t>(1 - along)].size;
   // Lines in groups are straight code, and so are the positions along them.
@@ -189,8 +190,8 @@ DepthwisePlan plan_scalar_depthwise(const Instruction& instruction, const Instru
 
 } // namespace
 
-int window_lanes(const TargetInfo& target) {
-  return target.vector_bits == 0 ? target.channel_block() : target.lanes(32);
+int window_lanes(const Machine& target) {
+  return target.cpu.vector_bits == 0 ? target.cpu.channel_block() : target.cpu.lanes(32);
 }
 
 // Tiles have as many pixels as leave registers for taps and epilogue; that is still enough to hide the
@@ -198,16 +199,16 @@ int window_lanes(const TargetInfo& target) {
 std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const PlanOptions& options) {
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return std::nullopt;
-  const TargetInfo& target = options.target;
-  if (target.vector_bits == 0) return plan_scalar_depthwise(instruction, *convolution, options);
+  const Machine& target = options.target;
+  if (target.cpu.vector_bits == 0) return plan_scalar_depthwise(instruction, *convolution, options);
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
   DepthwisePlan plan;
   plan.mac = choose_row_mac(*convolution, instruction.type(), target);
   bool in_groups = plan.mac.k_group() > 1;
   int64_t channels = convolution->operand(1).dim(1),
-          registers = target.vector_registers / target.vector_parts; // each for a vector of channels
-  int64_t products = target.has_fma || in_groups ? 0 : 3;            // registers of products
-  int64_t inputs = in_groups ? 1 + plan.mac.k_group() : 3;           // registers of inputs, some being loaded
+          registers = target.cpu.vector_registers / target.cpu.vector_parts; // each for a vector of channels
+  int64_t products = target.cpu.has_fma || in_groups ? 0 : 3;                // registers of products
+  int64_t inputs = in_groups ? 1 + plan.mac.k_group() : 3; // registers of inputs, some being loaded
   int64_t spare = inputs + products + epilogue_constants(instruction);
   int64_t line = 0, taps = size_of(window) * channels;
   for (const WindowDim& dim : window) line = std::max(line, dim.size);
@@ -216,7 +217,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
     line = window[along].size;
     taps = line * ((window[1 - along].size + plan.mac.k_group() - 1) / plan.mac.k_group());
   }
-  int64_t min = (kMinPixels + target.vector_parts - 1) / target.vector_parts;
+  int64_t min = (kMinPixels + target.cpu.vector_parts - 1) / target.cpu.vector_parts;
   bool fits = taps + min + spare <= registers;
   bool rolled = is_rolled(instruction.type(), window);
   int64_t max = registers - spare - (fits ? taps : rolled ? channels : std::min(line, registers / 2));
@@ -244,12 +245,13 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
       !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}))
     return std::nullopt;
   std::vector<WindowDim> window(all.begin() + 2, all.end());
-  const TargetInfo& target = options.target;
-  if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.lanes(32)))
+  const Machine& target = options.target;
+  if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.cpu.lanes(32)))
     return std::nullopt;
-  int64_t max = options.goals.optimize_size()
-                    ? 1
-                    : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
+  int64_t max =
+      options.goals.optimize_size()
+          ? 1
+          : std::min<int64_t>(kMaxPooledPixels, target.cpu.vector_registers / target.cpu.vector_parts / 2);
   return PoolingPlan{cut(instruction.type(), window, max, size_of(window),
                          options.goals.optimize_size() ? 0 : kMaxUnrolledSteps)};
 }
@@ -268,14 +270,14 @@ std::string complete(RowPoolingPlan& plan, const Instruction& instruction, const
                    [](const WindowDim& dim) { return dim.input_dilation == 1; }))
     return "there are zeros between the elements of its operand";
   const WindowDim& along = window.back();
-  int64_t lanes = options.target.lanes(32);
+  int64_t lanes = options.target.cpu.lanes(32);
   if (along.size < 2 || along.size > kMaxRowWindow || along.dilation != 1 || along.stride > 2)
     return "windows along a line have 2 to " + std::to_string(kMaxRowWindow) +
            " elements, the next after one or two";
   if (along.pad_low < 0 || along.pad_low > std::max<int64_t>(lanes, kMaxRowWindow))
     return "rows start inside their windows";
   if (plan.lanes == 0) plan.lanes = lanes;
-  return plan.lanes <= options.target.lanes(8) && std::has_single_bit(static_cast<uint64_t>(plan.lanes))
+  return plan.lanes <= options.target.cpu.lanes(8) && std::has_single_bit(static_cast<uint64_t>(plan.lanes))
              ? ""
              : "vectors have a power of two lanes";
 }

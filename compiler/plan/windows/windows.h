@@ -8,7 +8,7 @@ namespace firn::plan {
 
 // Channels that a walk over windows computes together: the f32 lanes of a vector, or a block of channels on
 // machines without vectors.
-int window_lanes(const TargetInfo& target);
+int window_lanes(const Machine& target);
 
 // The plan of a depthwise convolution, or of one whose groups divide a vector, and its epilogue. Nothing if
 // the instruction is no such convolution, or its channels are not in blocks.

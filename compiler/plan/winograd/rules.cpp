@@ -28,7 +28,7 @@ public:
     std::optional<KernelRoot> root = find_contraction(instruction);
     if (!root || !root->op->is(Opcode::Convolution)) return {};
     const PlanOptions& options = context.options;
-    auto computed = ComputedConvolution::of(*root, instruction.type(), options.target.lanes(32));
+    auto computed = ComputedConvolution::of(*root, instruction.type(), options.target.cpu.lanes(32));
     std::vector<Candidate> all;
     for (const WinogradGeometry& size :
          plan_winograd({*computed.convolution, computed.result, options.target, context.model_weight_bytes,

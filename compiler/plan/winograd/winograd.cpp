@@ -24,7 +24,7 @@ std::vector<int> output_sizes(int64_t taps, bool is_integer) {
 }
 
 // The product for the points of a convolution, if the algorithm multiplies its types.
-std::optional<MacInstruction> product_of_points(const Instruction& convolution, const TargetInfo& target) {
+std::optional<MacInstruction> product_of_points(const Instruction& convolution, const Machine& target) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   DType result = convolution.type().dtype;
   if (input.dtype == DType::F32 && filter.dtype == DType::F32 && result == DType::F32)
@@ -53,25 +53,25 @@ double output_transform_cycles(const WinogradGeometry& plan) {
 
 // Cycles of transforming integer filters, for two channels and one vector of filters, and of passing U
 // through the second cache level.
-double filter_transform_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
+double filter_transform_cycles(const WinogradGeometry& plan, const Machine& target) {
   double points = plan.points(), taps = plan.height.taps * plan.width.taps;
   double half = plan.height.taps * plan.width.inputs(), bytes = 2 * points * plan.lanes * 4;
   return 2 * taps * kLoadCycles + (taps + half + points) * kArithmeticCycles + points * kStoreCycles +
-         bytes / target.l2_bytes_per_cycle;
+         bytes / target.cpu.l2_bytes_per_cycle;
 }
 
 // Cycles of moving V of `batches` batches and M, as far as they do not stay in the first cache level: V is
 // written and read once, M is written for the first column group and read for every group. Later groups hide
 // their traffic behind their products. Inputs and filters pass through the caches meanwhile.
-double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int64_t batches) {
+double scratch_cycles(const WinogradGeometry& plan, const Machine& target, int64_t batches) {
   double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
   double inputs = static_cast<double>(batches * plan.input_scratch() * plan.input_bytes()),
          products = static_cast<double>(plan.product_scratch() * 4 + plan.filter_scratch() * 2);
   double occupied = inputs + products, moved = inputs * 2 + products * (1 + groups);
   auto beyond = [&](double room) { return std::max(0.0, occupied - room) / occupied; };
-  double far = beyond(cache_share::kBatch * static_cast<double>(target.l2_bytes));
-  double near = std::max(0.0, beyond(static_cast<double>(target.l1_bytes)) - far);
-  return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
+  double far = beyond(cache_share::kBatch * static_cast<double>(target.cpu.l2_bytes));
+  double near = std::max(0.0, beyond(static_cast<double>(target.cpu.l1_bytes)) - far);
+  return moved * (near / target.cpu.l2_bytes_per_cycle + far / target.cpu.l3_bytes_per_cycle);
 }
 
 // Cycles of the thread with most to do, times `threads`; for one thread, of all work. Operands and scratch
@@ -106,7 +106,7 @@ double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request,
 
 // Extra cycles of all batches of this size. The direct convolution's estimate has no such costs, so they
 // choose between sizes, not between algorithms.
-double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int threads) {
+double batch_cycles(const WinogradGeometry& plan, const Machine& target, int threads) {
   int64_t groups = column_groups(plan.filters, plan.tiling.tile).count();
   double batches = static_cast<double>(plan.batches);
   double loops = batches * static_cast<double>(plan.points() * groups) * kLoopCycles;
@@ -117,7 +117,7 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
   if (threads == 1) return cycles;
   // Every thread fetches tiles that others have transformed.
   double fetched = batches * static_cast<double>(plan.input_scratch() * plan.input_bytes());
-  return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
+  return cycles + threads * (fetched / target.cpu.l3_bytes_per_cycle + kSharedCallCycles);
 }
 
 int64_t tiles_at(const WinogradGeometry& plan, Size size) {
@@ -171,8 +171,8 @@ public:
       align_batch(plan_);
       plan_.batches = (plan_.tiles + plan_.batch - 1) / plan_.batch;
       // A V of more than twice the cache cannot win, nor can one of less than a register tile.
-      bool too_large =
-          plan_.input_scratch() * plan_.input_bytes() > 2 * request_.target.l2_bytes && batches < plan_.tiles;
+      bool too_large = plan_.input_scratch() * plan_.input_bytes() > 2 * request_.target.cpu.l2_bytes &&
+                       batches < plan_.tiles;
       if (!forced && too_large) continue;
       if (plan_.batch < 6 && !considered_.empty()) break;
       plan_.tiling = choose_tiling(plan_.products(), request_.target, given_ ? &given_->tile : nullptr);
@@ -194,7 +194,7 @@ private:
     consider(true);
     constexpr int kVectors = 2;
     if (plan_.panel > 0) return; // filters are packed for another CPU, whose tiles set the width
-    if (plan_.tiling.tile.vectors <= kVectors || request_.target.vector_registers < 32) return;
+    if (plan_.tiling.tile.vectors <= kVectors || request_.target.cpu.vector_registers < 32) return;
     TileShape tile = plan_.tiling.tile;
     constexpr int64_t kMaxRows = 13; // with two vectors: 26 sums, and a few registers to load into
     int64_t tiles = (plan_.batch + kMaxRows - 1) / kMaxRows;
@@ -235,13 +235,13 @@ private:
 };
 
 std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& input,
-                                                  const Type& result, const TargetInfo& target) {
+                                                  const Type& result, const Machine& target) {
   WinogradGeometry plan;
   const Type& filter = convolution.operand(1).type();
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   bool supported = window.size() >= 1 && window.size() <= 2 && input.dims[1].is_static() &&
                    convolution.type().dims[1].is_static() && filter.is_static() &&
-                   target.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
+                   target.cpu.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
   auto mac = supported ? product_of_points(convolution, target) : std::nullopt;
   if (!mac || result.at_bound().num_elements() == 0) return std::nullopt;
   plan.mac = *mac;
@@ -249,9 +249,9 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   if (!plan.is_integer() && !is_stored_float) return std::nullopt;
   for (const WindowDim& dim : window)
     if (dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return std::nullopt;
-  plan.lanes = target.lanes(32);
+  plan.lanes = target.cpu.lanes(32);
   plan.transforms_in_registers =
-      target.vector_registers >= 32 * target.vector_parts && target.has_masked_memory;
+      target.cpu.vector_registers >= 32 * target.cpu.vector_parts && target.cpu.has_masked_memory;
   for (const Type* type : {&input, &result})
     if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 ||
         type->layout.blocks[0].size != plan.lanes)
@@ -410,7 +410,7 @@ static double integer_winograd_products(const Instruction& contraction) {
   return is_dense && filter.dim(0) >= kFewChannels && filter.dim(1) >= kFewChannels ? left : 1;
 }
 
-bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd) {
+bool is_profitable_in_i16(const Instruction& contraction, const Machine& target, bool may_use_winograd) {
   if (!has_vectors(target)) return false;
   auto per_step = [&](const MacInstruction& mac) {
     return facts_of(mac, target).instructions / mac.k_group();
@@ -426,9 +426,8 @@ bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& targ
 }
 
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
-                                                  const ComputedConvolution& computed,
-                                                  const TargetInfo& target, int64_t model_weight_bytes,
-                                                  int panel, int threads) {
+                                                  const ComputedConvolution& computed, const Machine& target,
+                                                  int64_t model_weight_bytes, int panel, int threads) {
   auto found = plan_winograd(
       {*computed.convolution, computed.result, target, model_weight_bytes, &plan, threads, panel});
   if (found.empty()) return std::nullopt;
@@ -436,11 +435,11 @@ std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
 }
 
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const PlanningContext& context) {
-  const TargetInfo& target = context.options.target;
+  const Machine& target = context.options.target;
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root || !root->op->is(Opcode::Convolution) || context.by_rows)
     return "this is no convolution in a kernel of its own";
-  auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
+  auto computed = ComputedConvolution::of(*root, instruction.type(), target.cpu.lanes(32));
   if (context.options.goals.strict_math() && accumulates_in_f32(root->op->type().dtype))
     return "strict math has no Winograd's algorithm";
   if (!is_packable_constant(computed.filter)) return "the filters are not known";

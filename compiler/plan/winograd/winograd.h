@@ -93,7 +93,7 @@ struct WinogradGeometry {
 struct WinogradRequest {
   const Instruction& convolution;
   const Type& result; // type as laid out
-  const TargetInfo& target;
+  const Machine& target;
   int64_t model_weight_bytes;  // weights of all layers pass the caches between two runs of this one
   const WinogradPlan* given;   // the sizes, and tile and batch if it has them; may be null
   int threads = 1;             // threads that share the work
@@ -108,14 +108,13 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 
 // Whether a contraction of bytes takes less time if the factors of its rows come as i16: as pairs, or by
 // Winograd's algorithm if that is allowed and likely to be chosen.
-bool is_profitable_in_i16(const Instruction& contraction, const TargetInfo& target, bool may_use_winograd);
+bool is_profitable_in_i16(const Instruction& contraction, const Machine& target, bool may_use_winograd);
 
 // The geometry of a plan for the convolution `computed`; nothing if the algorithm does not apply, or not in
 // those sizes.
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
-                                                  const ComputedConvolution& computed,
-                                                  const TargetInfo& target, int64_t model_weight_bytes,
-                                                  int panel = 0, int threads = 1);
+                                                  const ComputedConvolution& computed, const Machine& target,
+                                                  int64_t model_weight_bytes, int panel = 0, int threads = 1);
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const PlanningContext& context);
 

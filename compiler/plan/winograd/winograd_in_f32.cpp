@@ -29,14 +29,14 @@ bool lies_in_blocks(const Instruction& convolution, int block) {
          filter.dim(1) % block == 0 && prefers_channel_blocks(convolution, block);
 }
 
-std::optional<WinogradCandidate> candidate_of(const Instruction& convolution, const TargetInfo& target,
+std::optional<WinogradCandidate> candidate_of(const Instruction& convolution, const Machine& target,
                                               int64_t weight_bytes) {
   const MacInstruction narrow{MacKind::Dot2, DType::BF16, DType::BF16, DType::F32};
   auto direct = ConvolutionGeometry::of(convolution, convolution.type(), narrow, /*by_rows=*/false,
                                         /*whole_rows=*/false);
   if (!direct) return std::nullopt;
-  Type input = in_blocks(convolution.operand(0).type(), target.lanes(32)),
-       result = in_blocks(convolution.type(), target.lanes(32));
+  Type input = in_blocks(convolution.operand(0).type(), target.cpu.lanes(32)),
+       result = in_blocks(convolution.type(), target.cpu.lanes(32));
   WinogradCandidate candidate;
   WinogradRequest request{convolution, result, target, weight_bytes, nullptr};
   request.input = &input;
@@ -52,10 +52,10 @@ std::optional<WinogradCandidate> candidate_of(const Instruction& convolution, co
 } // namespace
 
 std::set<const Instruction*> faster_by_winograd(const Region& region, const PlanOptions& options) {
-  const TargetInfo& target = options.target;
+  const Machine& target = options.target;
   std::set<const Instruction*> faster;
   if (options.goals.winograd == Winograd::Off || options.goals.optimize_size() ||
-      options.goals.strict_math() || target.bf16_dot2_bits == 0 || target.has_tile_matrices)
+      options.goals.strict_math() || target.cpu.bf16_dot2_bits == 0 || target.cpu.has_tile_matrices)
     return faster;
   int64_t weight_bytes = constant_bytes(region) / 2;
   double network_cycles = 0;

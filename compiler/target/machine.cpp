@@ -1,6 +1,6 @@
-// Turns triple, CPU and features into a TargetInfo: LLVM knows which features a CPU has, the table of
+// Turns triple, CPU and features into a Machine: LLVM knows which features a CPU has, the table of
 // cpu_table.cpp knows its caches and pipes.
-#include "compiler/target/target_info.h"
+#include "compiler/target/machine.h"
 
 #include "compiler/support/nearest.h"
 #include "compiler/target/cpu_table.h"
@@ -40,16 +40,16 @@ std::string join(const std::vector<std::string>& names) {
 // The error for an unknown CPU: it lists every CPU that LLVM knows for the triple and that can run its code,
 // and those with a similar name.
 Diagnostic unknown_cpu(const llvm::Target& target, const llvm::MCSubtargetInfo& plain,
-                       const TargetInfo& machine) {
+                       const Machine& machine) {
   std::vector<std::string> names{"native"};
   for (const llvm::SubtargetSubTypeKV& cpu : plain.getAllProcessorDescriptions()) {
-    TargetInfo candidate = machine;
-    candidate.cpu = cpu.Key;
+    Machine candidate = machine;
+    candidate.processor = cpu.Key;
     if (choose_features(target, candidate, platform_features(plain.getTargetTriple(), cpu.Key), ""))
       names.emplace_back(cpu.Key);
   }
-  std::string near = nearest_words(machine.cpu, names);
-  return usage_error("cpu '" + machine.cpu + "' is not known for " + machine.triple +
+  std::string near = nearest_words(machine.processor, names);
+  return usage_error("cpu '" + machine.processor + "' is not known for " + machine.triple +
                      (near.empty() ? "; choices: " + join(names) : "; did you mean " + near + "?"));
 }
 
@@ -78,101 +78,101 @@ std::string host_cpu(const llvm::Target& target, const std::string& triple) {
   return name;
 }
 
-void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow* row) {
+void set_x86_facts(Machine& machine, const FeatureSet& features, const CpuRow* row) {
   auto has = [&](const char* feature) { return features.has(feature); };
   bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
-  machine.vector_bits = std::min(machine.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
+  machine.cpu.vector_bits = std::min(machine.cpu.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
   // A pipe for wider vectors than this machine has counts as two of half the width, for products and for
   // loads.
-  if (row && machine.vector_bits < row->vector_bits) {
-    machine.fma_pipes = std::max(2, machine.fma_pipes);
-    machine.loads_per_cycle = std::max(2.0, machine.loads_per_cycle);
+  if (row && machine.cpu.vector_bits < row->vector_bits) {
+    machine.cpu.fma_pipes = std::max(2, machine.cpu.fma_pipes);
+    machine.cpu.loads_per_cycle = std::max(2.0, machine.cpu.loads_per_cycle);
   }
-  machine.vector_registers = avx512 ? 32 : 16;
-  machine.has_fma = has("fma") || avx512;
-  machine.has_f16_conversion = has("f16c") || avx512;
-  machine.has_f16_arithmetic = has("avx512fp16");
-  machine.has_masked_memory = machine.has_embedded_broadcast = wide;
-  if (wide && has("avx512bw")) machine.narrowed_together = 4;
-  int bits = machine.vector_bits, max = has("avx512vnni") && wide ? 512 : 256;
-  machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, max) : 0;
-  machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
-  machine.byte_pair_bits = has("ssse3") ? machine.dot2_bits : 0;
+  machine.cpu.vector_registers = avx512 ? 32 : 16;
+  machine.cpu.has_fma = has("fma") || avx512;
+  machine.cpu.has_f16_conversion = has("f16c") || avx512;
+  machine.cpu.has_f16_arithmetic = has("avx512fp16");
+  machine.cpu.has_masked_memory = machine.cpu.has_embedded_broadcast = wide;
+  if (wide && has("avx512bw")) machine.cpu.narrowed_together = 4;
+  int bits = machine.cpu.vector_bits, max = has("avx512vnni") && wide ? 512 : 256;
+  machine.cpu.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, max) : 0;
+  machine.cpu.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
+  machine.cpu.byte_pair_bits = has("ssse3") ? machine.cpu.dot2_bits : 0;
   bool pairs = has("avx512bf16") && !(row && row->slow_bf16_pairs);
-  machine.bf16_dot2_bits = pairs ? std::min(bits, wide ? 512 : 256) : 0;
-  machine.bf16_rounding_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
+  machine.cpu.bf16_dot2_bits = pairs ? std::min(bits, wide ? 512 : 256) : 0;
+  machine.cpu.bf16_rounding_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
   // The runtime asks Linux for the tile registers (runtime/cpu_features.cpp).
   bool is_linux = llvm::Triple(machine.triple).isOSLinux();
-  machine.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");
-  machine.has_word_tables = wide && machine.vector_bits == 512;
-  machine.has_rounding = machine.has_round_even = has("sse4.1");
-  machine.has_reciprocal_estimate = machine.vector_bits >= 512 && has("avx512vl");
-  machine.has_byte_tables = has("avx512vbmi") && wide;
+  machine.cpu.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");
+  machine.cpu.has_word_tables = wide && machine.cpu.vector_bits == 512;
+  machine.cpu.has_rounding = machine.cpu.has_round_even = has("sse4.1");
+  machine.cpu.has_reciprocal_estimate = machine.cpu.vector_bits >= 512 && has("avx512vl");
+  machine.cpu.has_byte_tables = has("avx512vbmi") && wide;
 }
 
 // Products of several steps on ARM; those of Cortex-M's DSP extension take a general register.
-void set_arm_products(TargetInfo& machine, const FeatureSet& features) {
+void set_arm_products(Machine& machine, const FeatureSet& features) {
   auto has = [&](const char* feature) { return features.has(feature); };
   if (machine.arch == Arch::AArch64) {
-    auto bits = [&](bool there) { return there ? machine.vector_bits : 0; };
-    machine.unlike_dot4_bits = bits(has("i8mm"));
-    machine.like_dot4_bits = bits(has("dotprod"));
-    machine.bf16_dot2_bits = bits(has("bf16"));
-    machine.dot2_bits = machine.vector_bits;
+    auto bits = [&](bool there) { return there ? machine.cpu.vector_bits : 0; };
+    machine.cpu.unlike_dot4_bits = bits(has("i8mm"));
+    machine.cpu.like_dot4_bits = bits(has("dotprod"));
+    machine.cpu.bf16_dot2_bits = bits(has("bf16"));
+    machine.cpu.dot2_bits = machine.cpu.vector_bits;
     return;
   }
-  machine.integer_registers = has("thumb2") || !has("thumb-mode") ? 11 : 5;
-  machine.dot2_bits = has("dsp") && has("v6") ? 32 : 0;
+  machine.cpu.integer_registers = has("thumb2") || !has("thumb-mode") ? 11 : 5;
+  machine.cpu.dot2_bits = has("dsp") && has("v6") ? 32 : 0;
 }
 
-void set_other_facts(TargetInfo& machine, const FeatureSet& features) {
+void set_other_facts(Machine& machine, const FeatureSet& features) {
   auto has = [&](const char* feature) { return features.has(feature); };
-  machine.has_f16_arithmetic = false;
+  machine.cpu.has_f16_arithmetic = false;
   if (machine.arch == Arch::AArch64) {
-    machine.vector_registers = 32;
-    machine.has_float = machine.has_double = has("fp-armv8");
-    machine.has_fma = machine.has_f16_conversion = machine.has_float;
-    machine.has_f16_arithmetic = has("fullfp16");
-    if (!has("neon")) machine.vector_bits = 0;
-    machine.has_ieee_minimum = true;
+    machine.cpu.vector_registers = 32;
+    machine.cpu.has_float = machine.cpu.has_double = has("fp-armv8");
+    machine.cpu.has_fma = machine.cpu.has_f16_conversion = machine.cpu.has_float;
+    machine.cpu.has_f16_arithmetic = has("fullfp16");
+    if (!has("neon")) machine.cpu.vector_bits = 0;
+    machine.cpu.has_ieee_minimum = true;
     set_arm_products(machine, features);
   } else if (machine.arch == Arch::Arm) {
-    machine.has_float = has("vfp2sp");
-    machine.has_double = has("fp64");
-    machine.has_fma = has("vfp4d16sp");
-    machine.has_f16_conversion = has("fp16");
-    machine.vector_registers = machine.has_float ? 32 : 8;
-    machine.has_rounding = has("fp-armv8d16sp");
-    machine.has_round_even = false;
-    machine.has_integer_division = has(has("thumb-mode") ? "hwdiv" : "hwdiv-arm");
-    machine.has_long_shifts = has("thumb2") || !has("thumb-mode");
-    machine.has_leading_zeros = machine.has_long_shifts && has("v5t");
+    machine.cpu.has_float = has("vfp2sp");
+    machine.cpu.has_double = has("fp64");
+    machine.cpu.has_fma = has("vfp4d16sp");
+    machine.cpu.has_f16_conversion = has("fp16");
+    machine.cpu.vector_registers = machine.cpu.has_float ? 32 : 8;
+    machine.cpu.has_rounding = has("fp-armv8d16sp");
+    machine.cpu.has_round_even = false;
+    machine.cpu.has_integer_division = has(has("thumb-mode") ? "hwdiv" : "hwdiv-arm");
+    machine.cpu.has_long_shifts = has("thumb2") || !has("thumb-mode");
+    machine.cpu.has_leading_zeros = machine.cpu.has_long_shifts && has("v5t");
     set_arm_products(machine, features);
   } else {
-    machine.has_float = machine.has_fma = has("f");
-    machine.has_double = has("d");
-    machine.has_f16_conversion = false;
-    machine.has_rounding = has("zfa");
-    machine.has_round_even = false;
-    machine.vector_registers = 32;
-    machine.integer_registers = 24;
+    machine.cpu.has_float = machine.cpu.has_fma = has("f");
+    machine.cpu.has_double = has("d");
+    machine.cpu.has_f16_conversion = false;
+    machine.cpu.has_rounding = has("zfa");
+    machine.cpu.has_round_even = false;
+    machine.cpu.vector_registers = 32;
+    machine.cpu.integer_registers = 24;
   }
 }
 
-void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
-  machine.vector_bits = machine.arch == Arch::X86_64 ? 512 : machine.arch == Arch::AArch64 ? 128 : 0;
+void set_cache_facts(Machine& machine, const CpuRow* row) {
+  machine.cpu.vector_bits = machine.arch == Arch::X86_64 ? 512 : machine.arch == Arch::AArch64 ? 128 : 0;
   if (!row) return;
-  machine.vector_bits = row->vector_bits;
-  machine.fma_latency = row->fma_latency;
-  machine.fma_pipes = row->fma_pipes;
-  machine.loads_per_cycle = row->loads_per_cycle;
-  machine.l1_bytes = row->l1_kib << 10;
-  machine.l2_bytes = row->l2_kib << 10;
-  machine.l3_bytes = row->l3_kib << 10;
-  machine.l2_bytes_per_cycle = row->l2_bytes_per_cycle;
-  machine.l3_bytes_per_cycle = row->l3_bytes_per_cycle;
-  machine.memory_bytes_per_cycle = row->memory_bytes_per_cycle;
-  machine.memory_streams = row->memory_streams;
+  machine.cpu.vector_bits = row->vector_bits;
+  machine.cpu.fma_latency = row->fma_latency;
+  machine.cpu.fma_pipes = row->fma_pipes;
+  machine.cpu.loads_per_cycle = row->loads_per_cycle;
+  machine.cpu.l1_bytes = row->l1_kib << 10;
+  machine.cpu.l2_bytes = row->l2_kib << 10;
+  machine.cpu.l3_bytes = row->l3_kib << 10;
+  machine.cpu.l2_bytes_per_cycle = row->l2_bytes_per_cycle;
+  machine.cpu.l3_bytes_per_cycle = row->l3_bytes_per_cycle;
+  machine.cpu.memory_bytes_per_cycle = row->memory_bytes_per_cycle;
+  machine.cpu.memory_streams = row->memory_streams;
 }
 
 // The CPU and features that -mcpu names, in LLVM's words.
@@ -211,15 +211,15 @@ CpuName split_cpu_name(std::string_view name, std::string_view features) {
 
 } // namespace
 
-TargetInfo with_vectors_of(TargetInfo machine, const TargetInfo& widest) {
-  FIRN_CHECK(machine.vector_bits > 0 && widest.vector_bits % machine.vector_bits == 0,
-             "vectors of " + machine.cpu + " make none of " + widest.cpu);
-  machine.vector_parts = widest.vector_bits / machine.vector_bits;
-  machine.vector_bits = widest.vector_bits;
+Machine with_vectors_of(Machine machine, const Machine& widest) {
+  FIRN_CHECK(machine.cpu.vector_bits > 0 && widest.cpu.vector_bits % machine.cpu.vector_bits == 0,
+             "vectors of " + machine.processor + " make none of " + widest.processor);
+  machine.cpu.vector_parts = widest.cpu.vector_bits / machine.cpu.vector_bits;
+  machine.cpu.vector_bits = widest.cpu.vector_bits;
   return machine;
 }
 
-Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features) {
+Expected<Machine> find_target(std::string_view triple, std::string_view cpu, std::string_view features) {
   initialise_llvm_targets();
   const CpuName asked = split_cpu_name(cpu, features);
   if (triple.empty() && asked.is_arm_architecture) triple = "aarch64-unknown-linux-gnu";
@@ -229,39 +229,39 @@ Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, 
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(chosen.str(), message);
   FIRN_CHECK(target, "LLVM has no target for a triple that Firn supports: " + message);
-  TargetInfo machine;
+  Machine machine;
   machine.triple = chosen.str();
   machine.arch = arch_of(chosen);
   machine.pointer_bits = chosen.isArch64Bit() ? 64 : 32;
-  machine.cpu = asked.cpu.empty() ? default_cpu(chosen) : asked.cpu;
+  machine.processor = asked.cpu.empty() ? default_cpu(chosen) : asked.cpu;
   // LLVM's generic x86 is one of 32 bits.
-  if (machine.arch == Arch::X86_64 && machine.cpu == "generic") machine.cpu = "x86-64";
-  std::string base = platform_features(chosen, machine.cpu);
+  if (machine.arch == Arch::X86_64 && machine.processor == "generic") machine.processor = "x86-64";
+  std::string base = platform_features(chosen, machine.processor);
   if (asked.cpu == "native") {
     llvm::Triple host_triple(llvm::sys::getDefaultTargetTriple());
     if (host_triple.getArch() != chosen.getArch()) {
       return usage_error("cpu 'native' needs a target of the host's architecture, not " + machine.triple);
     }
-    machine.cpu = host_cpu(*target, machine.triple);
+    machine.processor = host_cpu(*target, machine.triple);
     base = host_features();
   }
   std::unique_ptr<llvm::MCSubtargetInfo> plain(target->createMCSubtargetInfo(machine.triple, "", ""));
   FIRN_CHECK(plain, "LLVM has no features for " + machine.triple);
-  if (!plain->isCPUStringValid(machine.cpu)) return unknown_cpu(*target, *plain, machine);
+  if (!plain->isCPUStringValid(machine.processor)) return unknown_cpu(*target, *plain, machine);
   auto chosen_features = choose_features(*target, machine, base, asked.features);
   if (!chosen_features) return chosen_features.error();
   machine.features = chosen_features->text;
 
-  const CpuRow* row = find_cpu_row(machine.cpu, machine.arch);
+  const CpuRow* row = find_cpu_row(machine.processor, machine.arch);
   set_cache_facts(machine, row);
   if (machine.arch == Arch::X86_64)
     set_x86_facts(machine, *chosen_features, row);
   else
     set_other_facts(machine, *chosen_features);
   // Programs of microcontrollers run without a system.
-  if (chosen.getOS() == llvm::Triple::UnknownOS && machine.vector_bits <= 128 &&
+  if (chosen.getOS() == llvm::Triple::UnknownOS && machine.cpu.vector_bits <= 128 &&
       machine.arch != Arch::X86_64 && machine.arch != Arch::AArch64)
-    machine.buffer_alignment = std::max(8, machine.vector_bits / 8);
+    machine.buffer_alignment = std::max(8, machine.cpu.vector_bits / 8);
   for (const CpuFeature& feature : cpu_features(machine.arch)) {
     if (chosen_features->has(feature.name)) machine.required_cpu_features |= uint64_t{1} << feature.bit;
   }

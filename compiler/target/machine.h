@@ -1,5 +1,5 @@
 // Facts about the machine that Firn compiles for, derived from one table of CPUs and LLVM's features. Kernels
-// are shaped by these numbers alone; code generation passes triple, cpu and features on to LLVM.
+// are shaped by these numbers alone; code generation passes triple, processor and features on to LLVM.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -23,13 +23,8 @@ inline constexpr double kSharedCallCycles = 6000;
 // Cycles of a barrier between running threads: about a microsecond, most of it for the slowest.
 inline constexpr double kBarrierCycles = 3000;
 
-struct TargetInfo {
-  std::string triple;   // normalised, e.g. x86_64-unknown-linux-gnu
-  std::string cpu;      // LLVM's name, e.g. x86-64-v3, znver4, cortex-m4
-  std::string features; // LLVM's feature string, "+a,-b"; may be empty
-  Arch arch = Arch::X86_64;
-  int pointer_bits = 64;
-
+// A CPU as its kernels see it: registers, instructions, and how near memory is.
+struct CpuFacts {
   int vector_bits = 256; // bits of a vector in kernels: the widest profitable register; 0: scalar code only
   // Registers that make a vector of vector_bits: several if an object holds code for several CPUs, which
   // share their layouts and so have vectors as long as the widest one's.
@@ -88,26 +83,35 @@ struct TargetInfo {
   int register_bits() const { return vector_bits / vector_parts; }
   int register_lanes(int element_bits) const { return vector_bits == 0 ? 1 : register_bits() / element_bits; }
 
+  // Whether memory is read by way of caches: without them a request for data ahead of its use gains nothing.
+  bool has_caches() const { return l1_bytes > 0; }
+};
+
+// A machine: what every one has, and the facts of its CPU.
+struct Machine {
+  std::string triple;    // normalised, e.g. x86_64-unknown-linux-gnu
+  std::string processor; // LLVM's name of the CPU, e.g. x86-64-v3, znver4, cortex-m4
+  std::string features;  // LLVM's feature string, "+a,-b"; may be empty
+  Arch arch = Arch::X86_64;
+  int pointer_bits = 64;
   // Bytes to which buffers, weights and code are aligned: those of a cache line, which the widest vector does
   // not exceed; those of the widest element on microcontrollers, which have neither.
   int buffer_alignment = kCacheLineBytes;
-
-  // Whether memory is read by way of caches: without them a request for data ahead of its use gains nothing.
-  bool has_caches() const { return l1_bytes > 0; }
+  CpuFacts cpu;
 
   // Bits of include/firn/abi.h that the running CPU must have; the class constructor checks them.
   uint64_t required_cpu_features = 0;
-  std::string display_name() const { return cpu; }
+  std::string display_name() const { return processor; }
 };
 
 // `triple` empty: the host's. `cpu` empty: the default of the architecture (x86-64-v3, armv8-a generic, ...);
 // "native": the host's cpu with its features; armv8-a, armv8.2-a, armv9-a, ...: any of that architecture, on
 // AArch64 where no triple says otherwise. Features may follow: "x86-64-v3+avxvnni". `features`: further ones
 // of LLVM, "+f16c,-fma". Unknown names are usage errors that list choices.
-Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features);
+Expected<Machine> find_target(std::string_view triple, std::string_view cpu, std::string_view features);
 
 // The machine with vectors as long as those of `widest`, of the same architecture and with wider registers or
 // equal ones.
-TargetInfo with_vectors_of(TargetInfo machine, const TargetInfo& widest);
+Machine with_vectors_of(Machine machine, const Machine& widest);
 
 } // namespace firn
