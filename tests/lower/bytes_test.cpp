@@ -22,7 +22,8 @@ struct Blocks {
 Blocks blocks_of(const std::string& dtype, int channels, const std::string& spatial, const std::string& cpu,
                  int vectors = 1) {
   std::string plain = dtype + "[2," + std::to_string(channels) + "," + spatial + "]";
-  return {plain, plain + "{0,1,2,3:1x" + std::to_string(vectors * target_of("", cpu).channel_block()) + "}"};
+  return {plain,
+          plain + "{0,1,2,3:1x" + std::to_string(vectors * target_of("", cpu).cpu.channel_block()) + "}"};
 }
 
 struct Depthwise {

@@ -143,7 +143,7 @@ TEST_CASE("Winograd's scratch stays near, and its points in different cache sets
       CHECK(buffer.bytes / (36 * 64) % 2 == 1); // 6 x 6 points, vectors of 64 bytes
     }
     CHECK(bytes > 0);
-    CHECK(bytes < target_of("", "x86-64-v4").l2_bytes / 2);
+    CHECK(bytes < target_of("", "x86-64-v4").cpu.l2_bytes / 2);
   }
 }
 

@@ -31,7 +31,7 @@ std::string comma_separated(std::string sizes) {
 class ChainText {
 public:
   ChainText(const Case& c, const std::string& cpu)
-      : c_(c), block_(std::to_string(target_of("", cpu).channel_block())) {}
+      : c_(c), block_(std::to_string(target_of("", cpu).cpu.channel_block())) {}
 
   std::string module() {
     int first = c_.in ? c_.in : c_.expanded, last = c_.out ? c_.out : c_.expanded;

@@ -28,7 +28,8 @@ std::string type_of(const Case& c, const std::string& spatial, const std::string
     begin = end + 1;
   }
   std::string type = "f32[" + dims + "]";
-  if (!cpu.empty()) type += "{" + order + ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+  if (!cpu.empty())
+    type += "{" + order + ":1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
   return type;
 }
 
@@ -58,7 +59,7 @@ void expect_depthwise(const Case& c) {
       if (c.window.find("stride 2") == std::string::npos) // sums start from the bias
         CHECK(count_ops(kernel->body, firn::kernel::OpKind::FAdd) == 0);
     }
-    if (c.group < target_of("", cpu).channel_block()) CHECK(found);
+    if (c.group < target_of("", cpu).cpu.channel_block()) CHECK(found);
     expect_lowered_module(text_of(c, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
   }
 }

@@ -406,7 +406,7 @@ TEST_CASE("Winograd's algorithm where batch and positions vary", "[extents]") {
   large.erase(large.begin() + 1, large.begin() + 4);
   // Transforms in registers and edges by masks, and both by way of memory.
   for (const std::string& cpu : runnable_cpus()) {
-    std::string block = ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+    std::string block = ":1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
     auto expect = [&](const char* symbol, VaryingConvolution c, const auto& extents) {
       INFO(cpu << " " << c.in << " " << c.window << " " << c.plan);
       std::string layout = (std::string(c.in).find(',') == std::string::npos ? "{0,1,2" : "{0,1,2,3") + block;
@@ -420,7 +420,7 @@ TEST_CASE("Winograd's algorithm where batch and positions vary", "[extents]") {
 
 TEST_CASE("Winograd's algorithm where the batch alone varies", "[extents]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
-    std::string layout = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+    std::string layout = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
     for (const char* plan :
          {"winograd 4x4 tile 3x1 batch 3", "winograd 2x4 tile 2x2 batch 6", "winograd 2x2"}) {
       INFO(cpu << ": " << plan);

@@ -24,7 +24,7 @@ std::string blocked(const std::string& batch, const char* dims, const std::strin
   size_t in = cpu.find(" in ");
   std::string widest = in == std::string::npos ? cpu : cpu.substr(in + 4);
   return "f32[" + batch + ",20," + dims + "]" + order +
-         std::to_string(target_of("", widest).channel_block()) + "}";
+         std::to_string(target_of("", widest).cpu.channel_block()) + "}";
 }
 
 std::string plain(const std::string& type) {

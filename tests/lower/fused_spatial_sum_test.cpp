@@ -26,7 +26,7 @@ struct Case {
 class SumText {
 public:
   SumText(const Case& c, const std::string& cpu)
-      : c_(c), block_(std::to_string(target_of("", cpu).channel_block())) {}
+      : c_(c), block_(std::to_string(target_of("", cpu).cpu.channel_block())) {}
 
   std::string module() const {
     int first = c_.expand_from ? c_.expand_from : input_channels();

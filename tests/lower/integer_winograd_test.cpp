@@ -25,9 +25,9 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 std::string text_of(const Case& c, const std::string& cpu) {
-  std::string block = std::to_string(target_of("", cpu.substr(0, cpu.find(' '))).channel_block());
+  std::string block = std::to_string(target_of("", cpu.substr(0, cpu.find(' '))).cpu.channel_block());
   if (auto wide = cpu.find(" in "); wide != std::string::npos)
-    block = std::to_string(target_of("", cpu.substr(wide + 4)).channel_block());
+    block = std::to_string(target_of("", cpu.substr(wide + 4)).cpu.channel_block());
   bool is_line = c.in.find(',') == std::string::npos;
   std::string blocks = std::string(is_line ? "{0,1,2" : "{0,1,2,3") + ":1x" + block + "}";
   std::string dims = "[" + c.batch + "," + std::to_string(c.channels) + "," + c.in + "]",

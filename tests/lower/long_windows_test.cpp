@@ -34,8 +34,9 @@ std::string image(const std::string& dtype, int64_t channels, const std::string&
   for (int64_t d = 0; d <= std::count(dims.begin(), dims.end(), ','); ++d)
     order += "," + std::to_string(d + 2);
   std::string type = dtype + "[2," + std::to_string(channels) + "," + dims + "]";
-  return cpu.empty() ? type
-                     : type + "{" + order + ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+  return cpu.empty()
+             ? type
+             : type + "{" + order + ":1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
 }
 
 std::string small_integers(int64_t count) {
@@ -222,7 +223,7 @@ TEST_CASE("positions of long windows vary", "[lower][long_windows]") {
     for (const Varying& v : cases)
       for (int64_t groups : {1, 20}) {
         INFO(cpu << ": " << v.window << " in " << groups << " groups");
-        std::string layout = "{0,1,2:1x" + std::to_string(target_of("", cpu).channel_block()) + "}",
+        std::string layout = "{0,1,2:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}",
                     in = "f32[1,20,w]", out = "f32[1,20," + std::string(v.out) + "]";
         int64_t channels = 20 / groups;
         std::string filter = "f32[20," + std::to_string(channels) + "," + v.filter + "]";

@@ -113,7 +113,7 @@ namespace {
 void expect_pooling(const std::string& op, const std::string& initial, const std::string& dims,
                     const std::string& window, const std::string& result_dims, bool special = false) {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
-    std::string blocks = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+    std::string blocks = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
     std::string in = "f32" + dims + blocks, out = "f32" + result_dims + blocks;
     // sqrt of negative numbers is NaN, the reciprocal of zero infinite.
     std::string made = special ? "%k = floor %x : f32" + dims + " %q = divide %x, %k : f32" + dims +

@@ -48,7 +48,7 @@ LoweredOptions options_for(const std::string& cpu, Table table) {
 }
 
 int64_t lanes_of(const std::string& cpu) {
-  return target_of("", cpu.substr(cpu.rfind(' ') + 1)).lanes(32);
+  return target_of("", cpu.substr(cpu.rfind(' ') + 1)).cpu.lanes(32);
 }
 
 // Whether lowering the text gives one constant, which a kernel of tiles reads.

@@ -87,7 +87,7 @@ std::string DotCase::text() const {
 
 std::string ConvolutionCase::text(const std::string& cpu) const {
   size_t space = std::min(cpu.find(' '), cpu.size());
-  int lanes = target_of("", cpu.substr(0, space)).channel_block();
+  int lanes = target_of("", cpu.substr(0, space)).cpu.channel_block();
   std::string blocks = ":1x" + std::to_string(block > 0 ? block : lanes);
   std::string in = types.lhs + dims_text({2, channels, 6, 9}),
               w = types.rhs + dims_text({filters, channels / groups, window, window}),

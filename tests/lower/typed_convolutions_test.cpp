@@ -85,7 +85,7 @@ TEST_CASE("sums of a convolution of bytes start from their bias and leave as byt
                                ? "direct tile 3x1 columns outermost rolled_epilogue bias_in_accumulators"
                                : "direct";
         INFO(cpu << ": " << to.dtype << " " << to.zero << " in [" << to.low << ", " << to.high << "]");
-        std::string block = ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+        std::string block = ":1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
         std::string in = "u8[1,18,5,7]{0,1,2,3" + block, accumulators = "[1,20,5,7]{0,1,2,3" + block,
                     out = to.dtype + accumulators, plain = to.dtype + "[1,20,5,7]";
         LoweredOptions options = options_for(kUnlikeBytes, {cpu});
@@ -172,7 +172,7 @@ TEST_CASE("transposed convolutions of narrow types", "[lower][typed]") {
     for (std::string cpu : {"native", "x86-64-v3", "x86-64", "neoverse-n1"})
       for (std::string plan : {"polyphase", "elements"}) {
         if (cpus_for(types.lhs, {cpu}).empty()) continue;
-        int block = target_of("", cpu).channel_block();
+        int block = target_of("", cpu).cpu.channel_block();
         std::string layout = "{0,1,2,3:1x" + std::to_string(block) + "}", filters = std::to_string(2 * block),
                     in = types.lhs + "[1,9,5,6]", out = types.result + "[1," + filters + ",10,12]";
         expect_lowered_module("module @m { func @main(%x: " + in + ") -> (" + out +
@@ -192,7 +192,8 @@ TEST_CASE("convolutions of bytes behind each other", "[lower][typed]") {
   for (std::string cpu : kNativeCpus)
     for (int channels : {16, 18}) {
       std::string count = std::to_string(channels), dims = "[1," + count + ",5,7]",
-                  layout = dims + "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}",
+                  layout =
+                      dims + "{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}",
                   weights = "i8[" + count + "," + count + ",1,1]", body = "%v0 = copy %x : u8" + layout;
       for (int i = 0; i < 4; ++i) {
         std::string before = "%v" + std::to_string(i), after = "%v" + std::to_string(i + 1),

@@ -63,8 +63,8 @@ TEST_CASE("filters of 16-bit floats are no filters for Winograd's algorithm", "[
 TEST_CASE("Winograd's algorithm stores what it computes in f32 as bf16", "[lower]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
     for (const char* spatial : {"9,11", "4,5", "17,3"}) {
-      std::string block =
-                      "{0,1,2,3:1x" + std::to_string(firn::test::target_of("", cpu).channel_block()) + "}",
+      std::string block = "{0,1,2,3:1x" + std::to_string(firn::test::target_of("", cpu).cpu.channel_block()) +
+                          "}",
                   x = "f32[2,32," + std::string(spatial) + "]", y = "[2,19," + std::string(spatial) + "]";
       std::string text =
           "module @m { func @main(%x: " + x + ") -> (bf16" + y +

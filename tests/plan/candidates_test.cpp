@@ -27,7 +27,7 @@ constexpr int kForms = 16;
 class RandomKernel {
 public:
   RandomKernel(unsigned seed, const std::string& cpu)
-      : random_(seed), block_(std::to_string(target_of("", cpu).channel_block())) {}
+      : random_(seed), block_(std::to_string(target_of("", cpu).cpu.channel_block())) {}
 
   // A module around one kernel.
   Module module(int form) {

@@ -26,7 +26,7 @@ std::string dot_text(const std::string& plan, bool varies = false) {
 
 // A window of 16 channels in blocks, with tanh behind it.
 std::string convolution_text(const std::string& plan, const std::string& cpu) {
-  std::string block = "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}",
+  std::string block = "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}",
               in = "f32[1,16,7,9" + block, out = "f32[1,20,7,9" + block;
   return "module @m { func @main(%x: f32[1,16,7,9]) -> (f32[1,20,7,9]) { %w = " +
          random_constant(20 * 16 * 9, 5) + " : f32[20,16,3,3] %i = copy %x : " + in +

@@ -29,7 +29,7 @@ std::string batched_text(const std::string& plan) {
 }
 
 std::string blocked(const std::string& dims, const std::string& cpu) {
-  return "f32[" + dims + "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+  return "f32[" + dims + "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
 }
 
 // A 3x3 window over 16 channels, to 20 filters, with tanh(sums + bias) behind it.
@@ -51,7 +51,7 @@ std::string planar_text(const std::string& plan) {
 }
 
 std::string transposed_text(const std::string& plan, const std::string& cpu) {
-  int block = target_of("", cpu).channel_block();
+  int block = target_of("", cpu).cpu.channel_block();
   std::string filters = std::to_string(2 * block), in = blocked("1,8,5,6", cpu),
               out = blocked("1," + filters + ",10,12", cpu);
   return "module @m { func @main(%x: f32[1,8,5,6]) -> (f32[1," + filters +
@@ -163,7 +163,7 @@ TEST_CASE("convolutions follow plans written by hand", "[plan]") {
                    "winograd 2x2 tile 2x2 batch 5 rolled_epilogue",
                    "elements"},
                   convolution_text);
-  if (!target_of("", "native").has_embedded_broadcast) return; // several steps in one register want it
+  if (!target_of("", "native").cpu.has_embedded_broadcast) return; // several steps in one register want it
   for (const char* plan :
        {"direct tile 4x1 interleave 2 columns outermost", "direct tile 2x2 interleave 4 rows outermost",
         "direct tile 5x1 interleave 2 panel 2 rows outermost rolled_epilogue"}) {

@@ -57,7 +57,8 @@ const Kernel kWindow = {"%x: f32[2,3,9,10]",
                         "f32[2,3,7,9]"};
 
 Kernel mean_over_positions(const std::string& cpu) {
-  std::string blocked = "f32[2,24,5,7]{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+  std::string blocked =
+      "f32[2,24,5,7]{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
   return {"%x: f32[2,24,5,7]",
           "%b = copy %x : " + blocked +
               " %z = constant [0] : f32[] %r = reduce %b, %z {dims = [2, 3], PLAN} " + kSum + " : f32[2,24]",

@@ -62,7 +62,7 @@ std::string copy_text(const std::string& plan, const std::string&) {
 
 TEST_CASE("attention follows plans written by hand", "[plan]") {
   auto block = [](const std::string& cpu, int vectors, int blocks) {
-    return std::to_string(target_of("", cpu).lanes(32) * vectors * blocks);
+    return std::to_string(target_of("", cpu).cpu.lanes(32) * vectors * blocks);
   };
   for (const char* cpu : kCpus) {
     std::vector<std::string> plans = {
@@ -73,7 +73,7 @@ TEST_CASE("attention follows plans written by hand", "[plan]") {
         "attention tile 6x1 unroll 2 block " + block(cpu, 1, 1),
         "attention tile 3x2 unroll 4 block " + block(cpu, 2, 2) + " accumulators 1 packs_values",
         "attention tile 4x1 unroll 4 block " + block(cpu, 1, 2) + " accumulators 7 packs_keys"};
-    if (target_of("", cpu).has_fma)
+    if (target_of("", cpu).cpu.has_fma)
       plans.push_back("attention tile 4x1 unroll 1 block " + block(cpu, 1, 1) +
                       " packs_keys fused_exponents");
     for (const std::string& plan : plans) {
@@ -134,7 +134,7 @@ std::string planned(const std::string& text, const std::string& cpu, const std::
 
 // A chain of a 1x1 convolution, a depthwise one and a 1x1 convolution.
 std::string chain_text(const std::string& cpu) {
-  std::string block = std::to_string(target_of("", cpu).channel_block());
+  std::string block = std::to_string(target_of("", cpu).cpu.channel_block());
   auto image = [&](const std::string& channels) {
     return "f32[1," + channels + ",9,10]{0,1,2,3:1x" + block + "}";
   };
@@ -150,7 +150,7 @@ std::string chain_text(const std::string& cpu) {
 }
 
 std::string sum_text(const std::string& cpu) {
-  std::string block = std::to_string(target_of("", cpu).channel_block());
+  std::string block = std::to_string(target_of("", cpu).cpu.channel_block());
   std::string in = "f32[1,8,6,7]{0,1,2,3:1x" + block + "}", out = "f32[1,20,6,7]{0,1,2,3:1x" + block + "}";
   return "module @m { func @main(%x: f32[1,8,6,7], %w: f32[20,8,3,3]) -> (f32[1,20]) { %i = copy %x : " + in +
          " %f = fusion %i, %w {kind = fused_spatial_sum} region (%a: " + in +

@@ -12,7 +12,8 @@ namespace {
 
 // The type of an image of 20 channels in blocks of the CPU's.
 std::string image(const std::string& spatial, const std::string& cpu) {
-  return "f32[1,20," + spatial + "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+  return "f32[1,20," + spatial + "]{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) +
+         "}";
 }
 
 std::string depthwise_text(const std::string& plan, const std::string& cpu) {

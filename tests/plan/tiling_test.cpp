@@ -100,9 +100,9 @@ TEST_CASE("weights of few rows come in streams where they are far", "[plan][tili
   CHECK(streams("sapphirerapids", 1, 1 << 20) == 1);
   CHECK(streams("sapphirerapids", 64, 100 << 20) == 1);
   CHECK(streams("znver4", 1, 100 << 20) == 1);
-  CHECK(find_target("", "znver4", "")->memory_streams == 1);
+  CHECK(find_target("", "znver4", "")->cpu.memory_streams == 1);
   CHECK(streams("neoverse-n1", 1, 100 << 20) == 1); // not measured
-  CHECK(find_target("", "neoverse-n1", "")->memory_streams == 0);
+  CHECK(find_target("", "neoverse-n1", "")->cpu.memory_streams == 0);
 }
 
 TEST_CASE("the last column group takes the registers that its columns fill", "[plan][tiling]") {
