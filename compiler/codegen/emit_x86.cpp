@@ -1,4 +1,5 @@
 // x86: VNNI and its older likes, bf16, estimates, tables in registers.
+#include "compiler/codegen/emit_x86_narrowing.h"
 #include "compiler/codegen/emit_x86_tiles.h"
 #include "compiler/codegen/instruction_set.h"
 #include "compiler/codegen/vector_parts.h"
@@ -66,6 +67,17 @@ public:
     bool fits = words->getScalarType()->isIntegerTy(32) && value->getType()->getScalarType()->isFloatTy();
     if (!fits) return nullptr;
     return ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {words, value->getType()}, {value});
+  }
+
+  llvm::Value* narrow(const kernel::Op& op, llvm::Value* number, llvm::Type* integers) override {
+    return narrow_on_x86(target_, ir_, op, number, integers);
+  }
+  std::optional<NarrowedBytes> joinable(const kernel::Op& op, llvm::Value* number,
+                                        llvm::Type* integers) override {
+    return joinable_on_x86(target_, op, number, integers);
+  }
+  llvm::Value* narrow_together(std::span<const NarrowedBytes> all) override {
+    return narrow_together_on_x86(ir_, all);
   }
 
   // One permutation looks up 16 words.

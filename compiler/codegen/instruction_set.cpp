@@ -21,6 +21,12 @@ llvm::Value* InstructionSet::round_to_words(llvm::Value*, llvm::Type*) {
 llvm::Value* InstructionSet::narrow(const kernel::Op&, llvm::Value*, llvm::Type*) {
   return nullptr;
 }
+std::optional<NarrowedBytes> InstructionSet::joinable(const kernel::Op&, llvm::Value*, llvm::Type*) {
+  return std::nullopt;
+}
+llvm::Value* InstructionSet::narrow_together(std::span<const NarrowedBytes>) {
+  FIRN_UNREACHABLE("the architecture narrows each register by itself");
+}
 llvm::Value* InstructionSet::truncate(llvm::Value* value, llvm::Type* narrow) {
   return ir_.CreateTrunc(value, narrow);
 }

@@ -15,6 +15,8 @@
 #include <llvm/IR/Module.h>
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace firn::codegen {
@@ -24,6 +26,14 @@ struct MacOperation {
   enum class Kind : uint8_t { Bytes, NarrowBytes, I16, BF16 } kind = Kind::Bytes;
   MacForm form = MacForm::Native;            // Native, or Pairs for bytes; Offset is made of native ones
   Factor lhs = Factor::U8, rhs = Factor::S8; // Bytes
+};
+
+// A register of bytes made from floats: these are limited to `high`, rounded, moved by `added`, saturated,
+// and moved by `moved`.
+struct NarrowedBytes {
+  llvm::Value* number = nullptr;
+  int64_t high = 0, added = 0, moved = 0;
+  bool is_signed = false;
 };
 
 class InstructionSet {
@@ -50,6 +60,12 @@ public:
   virtual llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words);
   // The integers of type `integers` that a narrow op gives of `number`, by instructions that saturate.
   virtual llvm::Value* narrow(const kernel::Op& op, llvm::Value* number, llvm::Type* integers);
+  // The bytes that a narrow op makes of `number`, if as many of those as CpuFacts::narrowed_together take
+  // fewer instructions together; nothing: each is narrowed by itself.
+  virtual std::optional<NarrowedBytes> joinable(const kernel::Op& op, llvm::Value* number,
+                                                llvm::Type* integers);
+  // The bytes of joinable ones, equally signed and moved, one behind the other; never null.
+  virtual llvm::Value* narrow_together(std::span<const NarrowedBytes> all);
   // The low bits of integers; a mistake of LLVM's backend may ask for other code than a truncation.
   virtual llvm::Value* truncate(llvm::Value* value, llvm::Type* narrow);
 

@@ -106,13 +106,7 @@ private:
   llvm::Value* half_to_float_bits(llvm::Value* carrier);
   llvm::Value* float_to_half_bits(llvm::Value* value);
 
-  // emit_narrowing.cpp Bytes made from floats: these are limited to `high`, rounded, moved by `added`,
-  // saturated, and moved by `moved`.
-  struct NarrowedBytes {
-    llvm::Value* number = nullptr;
-    int64_t high = 0, added = 0, moved = 0;
-    bool is_signed = false;
-  };
+  // emit_narrowing.cpp
   struct NarrowedStore {
     llvm::StoreInst* store = nullptr;
     int buffer = 0;
@@ -121,15 +115,11 @@ private:
     NarrowedBytes bytes;
   };
   llvm::Value* emit_narrow(const kernel::Op& op);
-  llvm::Value* narrow_by_saturation(const kernel::Op& op, llvm::Value* number);
-  llvm::Value* narrow_by_packs(const kernel::Op& op, llvm::Value* number);
   llvm::Value* rounded_words(llvm::Value* floats);
   void note_narrowed_store(const kernel::Op& op, llvm::StoreInst* store);
   void pass_narrowed_stores(const kernel::Op& op);
   void join_narrowed_stores();
   void store_joined(llvm::Value* bytes, std::span<const NarrowedStore> stores);
-  llvm::Value* words_of(const NarrowedBytes& bytes);
-  llvm::Value* packed_bytes(const std::vector<llvm::Value*>& words, const NarrowedBytes& like);
 
   // emit_vector.cpp
   llvm::Value* emit_vector(const kernel::Op& op);
