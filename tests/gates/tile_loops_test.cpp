@@ -110,10 +110,7 @@ TEST_CASE("sums of tile matrices are quantised by conversions that round", "[gat
       "%q: i8[384,64]) { %y = dot %p, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
       "rhs_contract = [0], result = i32} : i32[96,64] %f = convert %y {to = f32} : f32[96,64] " +
       splat("s", "0.01") +
-      "%m = multiply %f, %s : f32[96,64] %n = round_nearest_even %m : "
-      "f32[96,64] " +
-      splat("z", "7") + "%a = add %n, %z : f32[96,64] " + splat("l", "0") + splat("h", "255") +
-      "%c = clamp %l, %a, %h : f32[96,64] %u = convert %c {to = u8} : u8[96,64] "
+      "%m = multiply %f, %s : f32[96,64] %u = narrow %m {high = 255, low = 0, to = u8, zero = 7} : u8[96,64] "
       "return %u } : u8[96,64] return %r } }";
   int conversions = 0;
   for (const AssemblyLoop& loop :

@@ -146,11 +146,10 @@ TEST_CASE("depthwise convolutions of bytes on machines without vectors", "[lower
         };
         const std::string quantised =
             " %f = convert %t {to = f32} : " + floats + everywhere("k", 0.00390625) +
-            " %m = multiply %f, %k : " + floats + " %n = round_nearest_even %m : " + floats +
-            everywhere("v", t.zero) + " %y = add %n, %v : " + floats + everywhere("l", t.low) +
-            everywhere("h", t.high) + " %o = clamp %l, %y, %h : " + floats +
-            " %z = convert %o {to = " + t.to + "} : " + out + block + " return %z } : " + out + block +
-            " %r = copy %c : " + out + " return %r } }";
+            " %m = multiply %f, %k : " + floats + " %z = narrow %m {high = " + std::to_string(t.high) +
+            ", low = " + std::to_string(t.low) + ", to = " + t.to + ", zero = " + std::to_string(t.zero) +
+            "} : " + out + block + " return %z } : " + out + block + " %r = copy %c : " + out +
+            " return %r } }";
         const std::string plain = map("i32", high, wide);
         LoweredOptions options{.tolerance = 0, .cpus = {cpu}};
         options.ranges["b"] = {-30000, 30000};

@@ -55,9 +55,8 @@ TEST_CASE("floats are quantised to the nearest integer between bounds, ties to e
     std::string dtype, low, high, offset;
   };
   for (const Case& c :
-       {Case{"u8", "0", "255", ""}, Case{"u8", "0", "255", "131"}, Case{"i8", "-128", "127", "-3"},
-        Case{"i8", "-128", "127", "0.5"}, Case{"u16", "0", "65535", "9"}, Case{"i32", "-1000", "1000", "1"},
-        Case{"u8", "10", "3", ""}})
+       {Case{"u8", "0", "255", "0"}, Case{"u8", "0", "255", "131"}, Case{"i8", "-128", "127", "-3"},
+        Case{"i8", "3", "90", "7"}, Case{"u16", "0", "65535", "9"}, Case{"i32", "-1000", "1000", "1"}})
     for (int n : {1, 67}) {
       std::string f = "f32[" + std::to_string(n) + "]", i = "i32[" + std::to_string(n) + "]",
                   q = c.dtype + "[" + std::to_string(n) + "]";
@@ -65,13 +64,11 @@ TEST_CASE("floats are quantised to the nearest integer between bounds, ties to e
         return "%" + name + "s = constant [" + number + "] : f32[] %" + name + " = broadcast_in_dim %" +
                name + "s {dims = []} : " + f + " ";
       };
-      std::string added = c.offset.empty() ? "" : splat("o", c.offset) + "%a = add %o, %n : " + f + " ";
       // Halves, and numbers beyond i32.
       std::string body = "%d = convert %p {to = f32} : " + f + " " + splat("s", "0.5") +
                          "%h = multiply %d, %s : " + f + " %m = multiply %h, %g : " + f +
-                         " %n = round_nearest_even %m : " + f + " " + added + splat("l", c.low) +
-                         splat("t", c.high) + "%b = clamp %l, " + (c.offset.empty() ? "%n" : "%a") +
-                         ", %t : " + f + " %q = convert %b {to = " + c.dtype + "} : " + q;
+                         " %q = narrow %m {high = " + c.high + ", low = " + c.low + ", to = " + c.dtype +
+                         ", zero = " + c.offset + "} : " + q;
       std::string fused = "%r = fusion %x, %y {kind = elementwise} region (%p: " + i + ", %g: " + f + ") { " +
                           body + " return %q } : " + q;
       LoweredOptions options{.tolerance = 0, .ranges = {{"x", {-700, 700}}, {"y", {1, 1}}}};
@@ -85,14 +82,8 @@ TEST_CASE("no number is quantised to the least integer, in vectors and behind th
   for (const char* offset : {"0", "3", "131"})
     for (int n : {1, 67}) {
       std::string dims = "[" + std::to_string(n) + "]", f = "f32" + dims;
-      auto splat = [&](const std::string& name, const std::string& number) {
-        return "%" + name + "s = constant [" + number + "] : f32[] %" + name + " = broadcast_in_dim %" +
-               name + "s {dims = []} : " + f + " ";
-      };
-      std::string body = "%m = sqrt %p : " + f + " %n = round_nearest_even %m : " + f + " " +
-                         splat("o", offset) + "%a = add %n, %o : " + f + " " + splat("l", "0") +
-                         splat("t", "255") + "%b = clamp %l, %a, %t : " + f +
-                         " %q = convert %b {to = u8} : u8" + dims;
+      std::string body = "%m = sqrt %p : " + f +
+                         " %q = narrow %m {high = 255, low = 0, to = u8, zero = " + offset + "} : u8" + dims;
       expect_lowered("%x: " + f,
                      "%r = fusion %x {kind = elementwise} region (%p: " + f + ") { " + body +
                          " return %q } : u8" + dims,
@@ -106,19 +97,18 @@ TEST_CASE("what is quantised for its rounding alone stays a float", "[lower]") {
   };
   for (const Case& c : {Case{"u8", "0", "255", "0", "0"}, Case{"u8", "0", "255", "131", "131"},
                         Case{"i8", "-128", "127", "-3", "-3"}, Case{"u8", "0", "255", "7", "9"},
-                        Case{"i8", "0", "255", "0", "0"}, Case{"u16", "0", "65535", "9", "9"}}) {
+                        Case{"u16", "0", "65535", "9", "9"}}) {
     std::string f = "f32[67]", i = "i32[67]";
     auto splat = [&](const std::string& name, const std::string& number, const std::string& dtype) {
       return "%" + name + "s = constant [" + number + "] : " + dtype + "[] %" + name +
              " = broadcast_in_dim %" + name + "s {dims = []} : " + dtype + "[67] ";
     };
-    std::string body =
-        "%d = convert %p {to = f32} : " + f + " " + splat("h", "0.5", "f32") + "%m = multiply %d, %h : " + f +
-        " %n = round_nearest_even %m : " + f + " " + splat("o", c.offset, "f32") + "%a = add %n, %o : " + f +
-        " " + splat("l", c.low, "f32") + splat("t", c.high, "f32") + "%b = clamp %l, %a, %t : " + f +
-        " %q = convert %b {to = " + c.dtype + "} : " + c.dtype + "[67] " +
-        "%w = convert %q {to = i32} : " + i + " " + splat("z", c.zero_point, "i32") +
-        "%u = subtract %w, %z : " + i + " %g = convert %u {to = f32} : " + f + " %r = multiply %g, %h : " + f;
+    std::string body = "%d = convert %p {to = f32} : " + f + " " + splat("h", "0.5", "f32") +
+                       "%m = multiply %d, %h : " + f + " %q = narrow %m {high = " + c.high +
+                       ", low = " + c.low + ", to = " + c.dtype + ", zero = " + c.offset + "} : " + c.dtype +
+                       "[67] " + "%w = convert %q {to = i32} : " + i + " " + splat("z", c.zero_point, "i32") +
+                       "%u = subtract %w, %z : " + i + " %g = convert %u {to = f32} : " + f +
+                       " %r = multiply %g, %h : " + f;
     expect_lowered("%x: " + i,
                    "%r = fusion %x {kind = elementwise} region (%p: " + i + ") { " + body +
                        " return %r } : " + f,

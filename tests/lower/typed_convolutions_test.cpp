@@ -103,11 +103,9 @@ TEST_CASE("sums of a convolution of bytes start from their bias and leave as byt
                 accumulators + " %e = broadcast_in_dim %d {dims = [1]} : i32" + accumulators +
                 " %t = add %s, %e : i32" + accumulators + " %f = convert %t {to = f32} : f32" + accumulators +
                 everywhere("k", scale) + " %m = multiply %f, %k : f32" + accumulators +
-                " %n = round_nearest_even %m : f32" + accumulators +
-                everywhere("v", std::to_string(to.zero)) + " %y = add %n, %v : f32" + accumulators +
-                everywhere("l", std::to_string(to.low)) + everywhere("h", std::to_string(to.high)) +
-                " %o = clamp %l, %y, %h : f32" + accumulators + " %z = convert %o {to = " + to.dtype +
-                "} : " + out + " return %z } : " + out + " %r = copy %c : " + plain + " return %r } }",
+                " %z = narrow %m {high = " + std::to_string(to.high) + ", low = " + std::to_string(to.low) +
+                ", to = " + to.dtype + ", zero = " + std::to_string(to.zero) + "} : " + out +
+                " return %z } : " + out + " %r = copy %c : " + plain + " return %r } }",
             options);
       }
 }

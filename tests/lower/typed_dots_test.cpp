@@ -160,11 +160,8 @@ TEST_CASE("sums of bytes are dequantised and quantised in the epilogue", "[lower
   for (std::string dtype : {"u8", "i8"}) {
     std::string type = dtype + "[7,19]", low = dtype == "u8" ? "0" : "-128",
                 high = dtype == "u8" ? "255" : "127";
-    expect_lowered_module(head + type + dot + "%l = constant [" + low + "] : f32[] %h = constant [" + high +
-                              "] : f32[] %lb = broadcast_in_dim %l {dims = []} : f32[7,19] %hb = "
-                              "broadcast_in_dim %h {dims = []} : f32[7,19] %o = round_nearest_even %m : "
-                              "f32[7,19] %c = clamp %lb, %o, %hb : f32[7,19] %z = convert %c {to = " +
-                              dtype + "} : " + type + " return %z } : " + type + " return %r } }",
+    expect_lowered_module(head + type + dot + "%z = narrow %m {high = " + high + ", low = " + low +
+                              ", to = " + dtype + "} : " + type + " return %z } : " + type + " return %r } }",
                           options);
   }
 }
