@@ -233,6 +233,30 @@ TEST_CASE("softmax along an inner dim") {
   run(scene, 1);
 }
 
+TEST_CASE("softmax of bytes that are moved") {
+  Scene scene({1.0f / 256, -128});
+  Value x = scene.input({0.1f, 3}, {6, 10});
+  scene.finish(make_softmax(*scene.builder, scene.builder->reshape(x, {2, 3, 10}), 2));
+  run(scene, 1);
+}
+
+TEST_CASE("means of bytes that are moved") {
+  Scene scene({0.04f, -9});
+  Value x = scene.builder->reshape(scene.input({0.05f, 3}, {2, 3, 4, 5}), {2, 3, 20});
+  Value sum = scene.builder->reduce(Opcode::Add, x, {2}, false);
+  scene.finish(scene.binary(Opcode::Multiply, sum, scene.number(0.05)));
+  run(scene, 1);
+}
+
+TEST_CASE("constants that are spread in different ways") {
+  Scene scene({0.04f, -9});
+  Value x = scene.input({0.05f, 3}, {1, 3, 4});
+  Value scale = scene.builder->reshape(scene.constant({3}, {0.5, 0.25, 2}), {1, 3, 1});
+  Value bias = scene.constant({1, 3, 4}, {1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, -2, -2, -2, -2});
+  scene.finish(scene.binary(Opcode::Add, scene.binary(Opcode::Multiply, x, scale), bias));
+  run(scene, 1);
+}
+
 TEST_CASE("norms of bytes") {
   for (int64_t length : {1, 2, 5, 64, 300, 768})
     for (double epsilon : {1e-5, 1e-12, 0.1}) {

@@ -4,7 +4,6 @@
 #include "compiler/graph/composites.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/quantization/byte_function.h"
-#include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/fixed_point_functions.h"
 
@@ -39,19 +38,6 @@ private:
   GraphBuilder& b_;
 };
 
-struct Bytes {
-  Value integers;
-  Quantization by;
-};
-
-// The bytes that a value of f32 dequantises, with one scale.
-std::optional<Bytes> dequantized_bytes(Value value) {
-  auto found = spelled_dequantized(value);
-  auto by = found ? quantization_of(*found) : std::nullopt;
-  if (!by || !plan::is_byte(found->integers)) return std::nullopt;
-  return Bytes{found->integers, *by};
-}
-
 std::optional<IntegerTerm> table_in_integers(GraphBuilder& b, Value value) {
   for (bool through_tables : {false, true}) {
     auto function = ByteFunction::find(value, through_tables);
@@ -68,10 +54,10 @@ std::optional<IntegerTerm> table_in_integers(GraphBuilder& b, Value value) {
 }
 
 std::optional<IntegerTerm> softmax_in_integers(GraphBuilder& b, const Instruction& composite) {
-  auto bytes = dequantized_bytes(composite.operand(0));
+  auto bytes = dequantized_integers(b, composite.operand(0));
   const int64_t dim = composite.attributes().integer("dim");
   const Dim& length = composite.type().dims[static_cast<size_t>(dim)];
-  if (!bytes || !length.is_static()) return std::nullopt;
+  if (!bytes || !plan::is_byte(bytes->integers) || !length.is_static()) return std::nullopt;
   auto softmax = plan::choose_fixed_point_softmax(bytes->by.scale, length.value());
   if (!softmax) return std::nullopt;
   IntegerCode code(b);
@@ -93,7 +79,7 @@ std::optional<IntegerTerm> softmax_in_integers(GraphBuilder& b, const Instructio
 
 // The bytes of a norm, the dims that it runs over, and its attributes.
 struct NormForm {
-  Bytes bytes;
+  DequantizedIntegers bytes;
   std::vector<int64_t> dims;
   bool is_centered = true;
   int64_t parameter_dim = 0;
@@ -105,8 +91,8 @@ std::optional<NormForm> norm_form(GraphBuilder& b, const Instruction& composite)
              is_group = is_composite(composite, "group_norm");
   if ((!is_layer && !is_rms && !is_instance && !is_group) || composite.num_results() != 1)
     return std::nullopt;
-  auto bytes = dequantized_bytes(composite.operand(0));
-  if (!bytes || !composite.type().is_static()) return std::nullopt;
+  auto bytes = dequantized_integers(b, composite.operand(0));
+  if (!bytes || !plan::is_byte(bytes->integers) || !composite.type().is_static()) return std::nullopt;
   NormForm form{*bytes, {}, !is_rms, 1};
   int64_t first = 2;
   if (is_layer || is_rms) {

@@ -3,16 +3,20 @@
 
 #include "compiler/passes/match.h"
 #include "compiler/passes/quantization/integer_functions.h"
+#include "compiler/passes/quantization/spelled_quantization.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace firn {
 namespace {
 
 constexpr int kDeepest = 12;
 constexpr size_t kMaxTerms = 6;
+constexpr size_t kMaxMovements = 8; // between a dequantize and what reads its numbers
 constexpr double kMaxInteger = INT32_MAX;
+constexpr int64_t kMaxCompared = 1 << 16; // pairs of channels and elements of constants
 
 // An upper bound of the magnitudes of operand 1 that one result's sum adds up; each is at most `max`.
 double summed_factors(const Instruction& contraction, double max) {
@@ -83,6 +87,24 @@ bool fits_term(Value integers) {
   return is_integer(integers.dtype()) && bit_width(integers.dtype()) <= 32 && integers.dtype() != DType::U32;
 }
 
+// Where an element of a constant stands along dims of the value that it is spread over, but for those along
+// which it is repeated.
+std::map<int64_t, int64_t> coordinates(int64_t element, const std::vector<int64_t>& extents,
+                                       const std::vector<int64_t>& dims) {
+  std::map<int64_t, int64_t> found;
+  for (size_t d = extents.size(); d-- > 0; element /= extents[d])
+    if (extents[d] > 1) found[dims[d]] = element % extents[d];
+  return found;
+}
+
+// Whether two elements are spread over one place at least.
+bool meet(const std::map<int64_t, int64_t>& a, const std::map<int64_t, int64_t>& b) {
+  return std::all_of(a.begin(), a.end(), [&](const auto& each) {
+    auto other = b.find(each.first);
+    return other == b.end() || other->second == each.second;
+  });
+}
+
 class SumReader {
 public:
   SumReader(GraphBuilder& builder, TermsOf what) : b_(builder), what_(what) {}
@@ -110,9 +132,29 @@ private:
       sum_.channels = source;
       sum_.dims = dims;
     }
-    if (sum_.channels.type().dims != source.type().dims || sum_.dims != dims) return std::nullopt;
+    if (sum_.channels.type().dims != source.type().dims || sum_.dims != dims)
+      return numbers_of_channels(*literal, dims);
     Numbers found;
     for (int64_t i = 0; i < literal->num_elements(); ++i) found.push_back(literal->get_double(i));
+    return found;
+  }
+
+  // The numbers of a constant that is spread in another way, if it gives each channel one number.
+  std::optional<Numbers> numbers_of_channels(const Literal& literal, const std::vector<int64_t>& dims) const {
+    const std::vector<int64_t> extents = sum_.channels.type().static_dims();
+    const int64_t channels = sum_.channels.type().num_elements();
+    if (channels * literal.num_elements() > kMaxCompared) return std::nullopt;
+    Numbers found;
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      std::optional<double> number;
+      for (int64_t i = 0; i < literal.num_elements(); ++i) {
+        if (!meet(coordinates(channel, extents, sum_.dims), coordinates(i, literal.dims(), dims))) continue;
+        if (number && *number != literal.get_double(i)) return std::nullopt;
+        number = literal.get_double(i);
+      }
+      if (!number) return std::nullopt;
+      found.push_back(*number);
+    }
     return found;
   }
 
@@ -265,6 +307,27 @@ size_t IntegerSum::num_channels() const {
 
 std::optional<IntegerSum> read_integer_sum(GraphBuilder& builder, Value value, double factor, TermsOf what) {
   return SumReader(builder, what).read(value, factor);
+}
+
+std::optional<DequantizedIntegers> dequantized_integers(GraphBuilder& builder, Value value) {
+  std::vector<const Instruction*> movements;
+  for (; value.def->is(Opcode::Reshape) || value.def->is(Opcode::Transpose) ||
+         value.def->is(Opcode::BroadcastInDim);
+       value = value.def->operand(0)) {
+    if (movements.size() == kMaxMovements) return std::nullopt;
+    movements.push_back(value.def);
+  }
+  auto found = spelled_dequantized(value);
+  auto by = found ? quantization_of(*found) : std::nullopt;
+  if (!by) return std::nullopt;
+  Value integers = found->integers;
+  for (size_t i = movements.size(); i-- > 0;) {
+    Type type = movements[i]->type();
+    type.dtype = integers.dtype();
+    integers =
+        builder.make_typed(movements[i]->opcode(), {integers}, {type}, movements[i]->attributes())->result();
+  }
+  return DequantizedIntegers{integers, *by};
 }
 
 double max_magnitude(Value integers) {

@@ -1,7 +1,7 @@
 // Values of f32 as sums of integers times constants: what is rounded to bytes without hardware for floats.
 #pragma once
 
-#include "compiler/graph/builder.h"
+#include "compiler/passes/quantization/quantized_values.h"
 
 #include <optional>
 #include <vector>
@@ -37,6 +37,13 @@ enum class TermsOf {
 
 // Reads value * factor; nothing if it is no such sum, or one of many terms.
 std::optional<IntegerSum> read_integer_sum(GraphBuilder& builder, Value value, double factor, TermsOf what);
+
+// The integers that a value of f32 dequantises with one scale, moved as the floats may be behind it.
+struct DequantizedIntegers {
+  Value integers;
+  Quantization by;
+};
+std::optional<DequantizedIntegers> dequantized_integers(GraphBuilder& builder, Value value);
 
 // An upper bound of the magnitudes in an integer value; infinite if nothing is known.
 double max_magnitude(Value integers);

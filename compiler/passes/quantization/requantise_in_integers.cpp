@@ -156,22 +156,19 @@ Value sum_of_integers(Instruction& sum) {
   if ((!sum.is(Opcode::Reduce) && !sum.is(Opcode::ReduceWindow)) || sum.num_operands() != 2 ||
       sum.type().dtype != DType::F32)
     return {};
-  auto value = spelled_dequantized(sum.operand(0));
-  auto by = value ? quantization_of(*value) : std::nullopt;
-  if (!by) return {};
-  double max =
-      std::ldexp(1, bit_width(value->integers.dtype())) + std::abs(static_cast<double>(by->zero_point));
-  if (!(summed_elements(sum) * max <= kMaxInteger)) return {};
   GraphBuilder b(*sum.parent(), &sum);
+  auto value = dequantized_integers(b, sum.operand(0));
+  if (!value) return {};
+  const auto zero_point = static_cast<double>(value->by.zero_point);
+  double max = std::ldexp(1, bit_width(value->integers.dtype())) + std::abs(zero_point);
+  if (!(summed_elements(sum) * max <= kMaxInteger)) return {};
   Value centered = b.convert(value->integers, DType::I32);
-  if (by->zero_point != 0)
-    centered =
-        b.op(Opcode::Subtract, {centered, b.splat_like(centered, static_cast<double>(by->zero_point))});
+  if (zero_point != 0) centered = b.op(Opcode::Subtract, {centered, b.splat_like(centered, zero_point)});
   const Attributes& attributes = sum.attributes();
   Value total = sum.is(Opcode::Reduce) ? b.reduce(Opcode::Add, centered, attributes.ints("dims"), false)
                                        : b.reduce_window(Opcode::Add, centered, attributes.window());
   Value numbers = b.convert(total, DType::F32);
-  return b.op(Opcode::Multiply, {numbers, b.splat_like(numbers, by->scale)});
+  return b.op(Opcode::Multiply, {numbers, b.splat_like(numbers, value->by.scale)});
 }
 
 // Looks up a function of one byte, which is exact.
