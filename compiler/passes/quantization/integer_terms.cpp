@@ -87,8 +87,8 @@ bool fits_term(Value integers) {
   return is_integer(integers.dtype()) && bit_width(integers.dtype()) <= 32 && integers.dtype() != DType::U32;
 }
 
-// Where an element of a constant stands along dims of the value that it is spread over, but for those along
-// which it is repeated.
+// The place of a constant's element along dims of the value that it is spread over, but for those along which
+// it is repeated.
 std::map<int64_t, int64_t> coordinates(int64_t element, const std::vector<int64_t>& extents,
                                        const std::vector<int64_t>& dims) {
   std::map<int64_t, int64_t> found;
