@@ -297,6 +297,7 @@ TEST_CASE("functions of one byte are exact") {
       },
       1);
   check({0.03f, -5}, [](Scene& s, Value x) { return make_silu(*s.builder, x); });
+  check({0.03f, -5}, [](Scene& s, Value x) { return make_silu(*s.builder, s.builder->reshape(x, {50, 7})); });
   check(
       {0.03f, -5}, [](Scene& s, Value x) { return make_hard_swish(*s.builder, x); }, 1);
   check({0.03f, -5}, [](Scene& s, Value x) { return make_mish(*s.builder, x); });

@@ -115,9 +115,7 @@ private:
     }
   }
 
-  Value splat(double number) {
-    return make_splat(b_, Type::tensor(DType::I32, narrow_.type().dims), number);
-  }
+  Value splat(double number) { return make_splat(b_, Type::tensor(DType::I32, narrow_.type().dims), number); }
   Value constant(const IntegerSum& sum, const std::vector<int64_t>& numbers) {
     bool is_one = std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n == numbers[0]; });
     if (is_one) return splat(static_cast<double>(numbers[0]));
@@ -151,6 +149,17 @@ private:
   GraphBuilder b_;
 };
 
+Value centered_integers(GraphBuilder& b, const DequantizedIntegers& value) {
+  Value integers = b.convert(value.integers, DType::I32);
+  if (value.by.zero_point == 0) return integers;
+  return b.op(Opcode::Subtract, {integers, b.splat_like(integers, static_cast<double>(value.by.zero_point))});
+}
+
+Value scaled(GraphBuilder& b, Value integers, double scale) {
+  Value numbers = b.convert(integers, DType::F32);
+  return b.op(Opcode::Multiply, {numbers, b.splat_like(numbers, scale)});
+}
+
 // Sums integers instead of the numbers that they stand for.
 Value sum_of_integers(Instruction& sum) {
   if ((!sum.is(Opcode::Reduce) && !sum.is(Opcode::ReduceWindow)) || sum.num_operands() != 2 ||
@@ -167,8 +176,17 @@ Value sum_of_integers(Instruction& sum) {
   const Attributes& attributes = sum.attributes();
   Value total = sum.is(Opcode::Reduce) ? b.reduce(Opcode::Add, centered, attributes.ints("dims"), false)
                                        : b.reduce_window(Opcode::Add, centered, attributes.window());
-  Value numbers = b.convert(total, DType::F32);
-  return b.op(Opcode::Multiply, {numbers, b.splat_like(numbers, value->by.scale)});
+  return scaled(b, total, value->by.scale);
+}
+
+// Moves integers instead of the numbers that they stand for, which functions of a byte do not look through.
+Value moved_integers(Instruction& movement) {
+  if ((!movement.is(Opcode::Reshape) && !movement.is(Opcode::Transpose)) ||
+      movement.type().dtype != DType::F32)
+    return {};
+  GraphBuilder b(*movement.parent(), &movement);
+  auto value = dequantized_integers(b, movement.result());
+  return value ? scaled(b, centered_integers(b, *value), value->by.scale) : Value{};
 }
 
 // Looks up a function of one byte, which is exact.
@@ -187,6 +205,7 @@ Value requantise(Instruction& instruction, const PassOptions& options) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
   if (Value sum = sum_of_integers(instruction)) return sum;
+  if (Value moved = moved_integers(instruction)) return moved;
   if (plan::is_elementwise_composite(instruction) && instruction.num_results() == 1)
     return instruction.parent()->inline_region(instruction.region(), instruction.operands(), &instruction)[0];
   const bool is_narrow = instruction.is(Opcode::Narrow);
