@@ -48,7 +48,8 @@ public:
              wrong = std::abs(multiplier(term, shift) - exact) / std::max(std::abs(exact), 1e-300);
       double largest = term.max * std::abs(factor(term));
       if (terms_.size() == 1) largest = std::min(largest, kMaxResult + std::abs(bias_));
-      loss += wrong * largest + (cut(term) > 0 ? std::ldexp(1, -shift) : 0);
+      loss += (wrong + term.relative) * largest + (cut(term) > 0 ? std::ldexp(1, -shift) : 0);
+      loss += term.error * std::abs(factor(term));
     }
     return loss;
   }

@@ -23,6 +23,8 @@ bool prefers_fixed_point(const Machine& target);
 struct FixedPointTerm {
   double max = 0; // |n|, less than 2^31
   std::vector<double> factors;
+  // Upper bounds of how far n may be from what it stands for: an absolute one and a part of n.
+  double error = 0, relative = 0;
 };
 
 struct FixedPoint {

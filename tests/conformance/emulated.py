@@ -5,9 +5,9 @@
 
 Every folder of CASES whose name matches PATTERN (a regular expression; default: all) is compiled for TRIPLE and CPU, linked by CXX,
 and run by EMULATOR, a command such as qemu-aarch64, on its stored inputs. Outputs are held to the stored
-ones: integers are equal, floats near. Cases that Firn refuses everywhere (refused.txt) or wants sizes for, those in f64 on a CPU
-without, and those with inputs or outputs that are no plain tensors, are counted; objects for cores without an operating system run
-as programs of a Linux of the same architecture.
+ones: integers are equal, floats near. Cases that Firn refuses everywhere (refused.txt) or wants sizes for, those in floats that the
+CPU does not compute, and those with inputs or outputs that are no plain tensors, are counted; objects for cores without an operating
+system run as programs of a Linux of the same architecture. CPU may be features, such as +m,+c, instead.
 """
 import json
 import math
@@ -22,13 +22,65 @@ from concurrent.futures import ThreadPoolExecutor
 from onnx_messages import TYPES, read_tensor
 
 
-# Every program is this one and an object: it reads all inputs, runs, and writes all outputs.
+# Every program is this one and an object: it reads all inputs, runs, and writes all outputs. With FREESTANDING there is no C library
+# for the machine, a RISC-V of 32 bits: the program calls Linux itself.
 PROGRAM = r"""
 #include <firn/abi.h>
 #include <stdint.h>
+#ifdef FREESTANDING
+static long call_linux(long number, long a, const void* b, unsigned long c) {
+  register long a0 asm("a0") = a;
+  register long a1 asm("a1") = reinterpret_cast<long>(b);
+  register long a2 asm("a2") = static_cast<long>(c);
+  register long a7 asm("a7") = number;
+  asm volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a7) : "memory");
+  return a0;
+}
+enum { stdin, stdout };
+static size_t transfer(long number, long file, const unsigned char* bytes, size_t count) {
+  size_t done = 0;
+  for (long n = 1; done < count && n > 0; done += static_cast<size_t>(n > 0 ? n : 0))
+    n = call_linux(number, file, bytes + done, count - done);
+  return done;
+}
+static size_t fread(void* to, size_t, size_t count, long file) {
+  return transfer(63, file, static_cast<const unsigned char*>(to), count);
+}
+static size_t fwrite(const void* from, size_t, size_t count, long file) {
+  return transfer(64, file, static_cast<const unsigned char*>(from), count);
+}
+static unsigned long strtoull(const char* word, char**, int) {
+  unsigned long number = 0;
+  for (; *word; ++word) number = number * 10 + static_cast<unsigned long>(*word - '0');
+  return number;
+}
+static unsigned char pool[64 << 20];
+static void* malloc(size_t bytes) { return bytes <= sizeof pool ? pool : nullptr; }
+extern "C" void* memset(void* to, int value, size_t count) {
+  volatile unsigned char* p = static_cast<unsigned char*>(to);
+  for (size_t i = 0; i < count; ++i) p[i] = static_cast<unsigned char>(value);
+  return to;
+}
+extern "C" void* memmove(void* to, const void* from, size_t count) {
+  volatile unsigned char* p = static_cast<unsigned char*>(to);
+  const volatile unsigned char* q = static_cast<const unsigned char*>(from);
+  if (p <= q)
+    for (size_t i = 0; i < count; ++i) p[i] = q[i];
+  else
+    for (size_t i = count; i-- > 0;) p[i] = q[i];
+  return to;
+}
+extern "C" void* memcpy(void* to, const void* from, size_t count) { return memmove(to, from, count); }
+int main(int, char**);
+extern "C" void start(long* stack) {
+  call_linux(93, main(static_cast<int>(stack[0]), reinterpret_cast<char**>(stack + 1)), nullptr, 0);
+}
+asm(".globl _start\n_start:\n.option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nmv a0, sp\nandi sp, sp, -16\ncall start");
+#else
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#endif
 extern "C" __attribute__((visibility("hidden"))) firn_status case_run(const firn_rt2_call*);
 extern "C" __attribute__((visibility("hidden"))) const unsigned char* case_weights(void);
 // usage: case ARENA_BYTES INPUTS OUTPUTS, then OFFSET and BYTES of each of them in the arena
@@ -90,7 +142,7 @@ def difference(kind, got, want):
 class Machine:
     def __init__(self, firn, include, cxx, emulator, triple, cpu, folder):
         self.firn, self.cxx, self.emulator, self.folder = firn, cxx.split(), emulator.split(), folder
-        self.flags = ["--target", triple] + ([f"-mcpu={cpu}"] if cpu else [])
+        self.flags = ["--target", triple] + ([f"-mattr={cpu}" if cpu.startswith("+") else f"-mcpu={cpu}"] if cpu else [])
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refused.txt")) as file:
             self.refused = {re.split("[/:]", line)[1] for line in file if line.startswith("node/")}
         self.is_arm = triple.startswith(("arm", "thumb"))
@@ -113,8 +165,8 @@ class Machine:
         if done.returncode != 0:
             if name in self.refused or re.search("--dim|--length|--shape|--const", done.stdout):
                 raise Skipped("refused")
-            if "computes in f64, for which" in done.stdout:
-                raise Skipped("f64, which this CPU does not compute")
+            if re.search("computes in b?f(16|32|64), for which", done.stdout):
+                raise Skipped("floats that this CPU does not compute")
             return "firn compile: " + done.stdout.strip()
         with open(base + ".json") as file:
             manifest = json.load(file)

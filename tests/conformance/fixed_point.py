@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""A network of bytes on a CPU without hardware for floats, under an emulator: every bit as the rule of plan/fixed_point.h says.
+"""Networks of bytes on a CPU without hardware for floats, under an emulator: every bit as the rules of plan/fixed_point.h and
+plan/fixed_point_functions.h say.
 
   fixed_point.py FIRN SOURCE CXX EMULATOR TRIPLE CPU
 
-All scales are powers of two, so that multipliers are exact and the rule is to round sums to nearest, halves up. A convolution with
-padding, zero points, bias and Relu, a depthwise one, their sum, a mean over positions and a product.
+All scales are powers of two, so that multipliers are exact and the rule is to round sums to nearest, halves up. One network has a
+convolution with padding, zero points, bias and Relu, a depthwise one, their sum, a mean over positions and a product; the other has
+softmax, a layer norm, and a product with a table.
 """
+import math
 import os
 import random
 import struct
@@ -135,20 +138,91 @@ def network():
     return model(body), [n for plane in image for row in plane for n in row], result
 
 
+def softmax(row, exponent):
+    """Numbers in units of 2^-15."""
+    bits = 30 - math.ceil(math.log2(len(row)))
+    powers = [round(math.exp(math.ldexp(n - max(row), exponent)) * 2**bits) for n in row]
+    shift = 32 - sum(powers).bit_length()
+    reciprocal = (2**32 - 1) // ((sum(powers) << shift) >> 16)
+    return [((n << shift) >> 16) * reciprocal >> 17 for n in powers]
+
+
+def layer_norm(row, epsilon):
+    """Numbers in units of 2^(range - 19), and that range. Epsilon is in steps squared."""
+    count, total = len(row), sum(row)
+    spread = ((count * sum(n * n for n in row) - total * total) << 16) + round(epsilon * count * count * 2**16)
+    shift = (62 - spread.bit_length()) // 2 * 2 if spread else 62
+    value = (spread << shift) >> 46
+    root = 69782 - (value * 39321 >> 16)
+    for _ in range(3):
+        root = root * ((196608 - (value * (root * root >> 16) >> 14)) >> 2) >> 15
+    bits = math.ceil(math.log2(math.sqrt(count)))
+    at = shift // 2 - 4 - bits
+
+    def scaled(n):
+        return n << at if at >= 0 else (n + (1 << -at >> 1)) >> -at
+
+    return [scaled(count * n - total) * root >> 15 for n in row], bits
+
+
+def functions():
+    """The model's bytes, an input and the outputs that it gives."""
+    net, rows, length = Network(), 6, 12
+    image = [[net.random.choice((-128, 127, net.random.randint(-128, 127))) for _ in range(length)] for _ in range(rows)]
+    x = net.dequantised("x", [-4], 7, I8)
+    net.nodes.append(node("Softmax", [x], ["s"], attribute("axis", 2, num(3, 1))))
+    net.quantised("s", "y0", -8, -128, I8)
+    first = [rounded(n, 8 - 15, -128, I8) for row in image for n in softmax(row, -4)]
+
+    scales, biases = [net.random.choice((-2.0, -0.5, 1.0, 2.0)) for _ in range(length)], [i / 8 - 0.5 for i in range(length)]
+    net.nodes.append(node("LayerNormalization", [x, net.constant("g", [length], scales, 1), net.constant("b", [length], biases, 1)],
+                          ["n"], attribute("epsilon", 1, b"\x15" + struct.pack("<f", 2.0**-10))))
+    net.quantised("n", "y1", -5, 3, I8)
+    second = []
+    for row in image:
+        numbers, bits = layer_norm(row, 2.0**-10 * 2**8)
+        total = [round(n * s * 2 + b * 2**(20 - bits)) for n, s, b in zip(numbers, scales, biases)]  # in units of 2^(bits - 20)
+        second += [rounded(n, bits - 20 + 5, 3, I8) for n in total]
+
+    # The logistic function has a table of numbers in units of 2^-15, since its largest result is less than one by more than half of one.
+    net.nodes.append(node("Sigmoid", [net.dequantised("g8", [-5], 0, I8)], ["t"]))
+    gates = [[net.random.randint(-128, 127) for _ in range(length)] for _ in range(rows)]
+    net.nodes.append(node("Mul", [x, "t"], ["m"]))
+    net.quantised("m", "y2", -4, 0, I8)
+    table = {n: round(2**15 / (1 + math.exp(-n / 32))) for row in gates for n in row}
+    third = [rounded((n - 7) * table[g], -15, 0, I8) for row, gate in zip(image, gates) for n, g in zip(row, gate)]
+
+    dims = [rows, length]
+    body = graph(net.nodes, [value("x", dims, I8), value("g8", dims, I8)], [value(f"y{i}", dims, I8) for i in range(3)],
+                 net.initializers)
+    return model(body, opset=17), (image, gates), (first, second, third)
+
+
+def check(machine, folder, name, made, inputs, outputs):
+    """What is wrong; None: nothing. Inputs and outputs have a name, dims, numbers and a type."""
+    case = os.path.join(folder, "cases", name)
+    data = os.path.join(case, "test_data_set_0")
+    os.makedirs(data)
+    with open(os.path.join(case, "model.onnx"), "wb") as file:
+        file.write(made)
+    for what, tensors in (("input", inputs), ("output", outputs)):
+        for i, (word, dims, numbers, dtype) in enumerate(tensors):
+            with open(os.path.join(data, f"{what}_{i}.pb"), "wb") as file:
+                file.write(tensor(word, dims, bytes(n & 255 for n in numbers), dtype))
+    return machine.check(case)
+
+
 def main():
-    made, image, result = network()
     with tempfile.TemporaryDirectory() as folder:
-        case = os.path.join(folder, "cases", "bytes")
-        data = os.path.join(case, "test_data_set_0")
-        os.makedirs(data)
-        for path, body in ((os.path.join(case, "model.onnx"), made),
-                           (os.path.join(data, "input_0.pb"), tensor("x", [1, 3, HIGH, WIDE], bytes(image), U8)),
-                           (os.path.join(data, "output_0.pb"), tensor("y", [1, RESULTS], bytes(result), U8))):
-            with open(path, "wb") as file:
-                file.write(body)
         machine = Machine(FIRN, os.path.join(SOURCE, "include"), CXX, EMULATOR, TRIPLE, CPU, folder)
-        wrong = machine.check(case)
-    print(f"{TRIPLE} {CPU}: {wrong or 'as the rule says'}")
+        made, image, result = network()
+        wrong = check(machine, folder, "layers", made, [("x", [1, 3, HIGH, WIDE], image, U8)], [("y", [1, RESULTS], result, U8)])
+        made, inputs, results = functions()
+        dims = [len(inputs[0]), len(inputs[0][0])]
+        wrong = wrong or check(machine, folder, "functions", made,
+                               [(n, dims, [x for row in rows for x in row], I8) for n, rows in zip(("x", "g8"), inputs)],
+                               [(f"y{i}", dims, numbers, I8) for i, numbers in enumerate(results)])
+    print(f"{TRIPLE} {CPU}: {wrong or 'as the rules say'}")
     sys.exit(1 if wrong else 0)
 
 

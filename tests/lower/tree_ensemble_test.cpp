@@ -21,6 +21,8 @@ struct Case {
   Opcode reducer = Opcode::Add;
   DType dtype = DType::F32, links = DType::I32;
   bool rows_of_values = false; // a leaf adds to all results
+  int64_t stumps = 0;          // trees at the end that are a leaf
+  bool has_nan = false;        // half of the features are NaN
   std::string plan = "";       // if it is not the cost model's
 };
 
@@ -42,7 +44,7 @@ TreeEnsemble make_trees(const Case& c) {
     int64_t at = entry();
     roots.push_back(at);
     targets.push_back(static_cast<int64_t>(random()) % c.results);
-    for (int64_t level = 0; level < c.depth; ++level) {
+    for (int64_t level = 0; level < (tree < c.trees - c.stumps ? c.depth : 0); ++level) {
       int64_t within = entry(), beyond = entry();
       thresholds[static_cast<size_t>(at)] = number();
       links[static_cast<size_t>(at)] = beyond << made.shift | static_cast<int64_t>(random()) % c.features;
@@ -71,7 +73,7 @@ void make_module(const Case& c, Module& module) {
   Region& body = module.add_function("main").body();
   GraphBuilder b(body);
   Value x = body.add_parameter(Type::tensor(c.dtype, {c.rows, Dim(c.features)}), "x")->result();
-  Value y = make_tree_ensemble(b, x, make_trees(c));
+  Value y = make_tree_ensemble(b, c.has_nan ? b.unary(Opcode::Sqrt, x) : x, make_trees(c));
   if (!c.plan.empty()) y.def->attributes().set("plan", c.plan);
   body.set_results({y});
 }
@@ -105,6 +107,13 @@ TEST_CASE("features of f64, links of 64 bits, one feature", "[lower]") {
   expect_trees({.results = 2, .dtype = DType::F64});
   expect_trees({.results = 5, .dtype = DType::F64, .links = DType::I64, .rows_of_values = true});
   expect_trees({.features = 1, .links = DType::I64});
+}
+
+TEST_CASE("features that are no numbers, and trees of a leaf", "[lower]") {
+  for (int64_t rows : {1, 8, 21}) {
+    expect_trees({.rows = Dim(rows), .trees = 9, .depth = 6, .has_nan = true});
+    expect_trees({.rows = Dim(rows), .results = 3, .rows_of_values = true, .stumps = 2});
+  }
 }
 
 TEST_CASE("walks of no step, and long ones", "[lower]") {
@@ -145,6 +154,10 @@ TEST_CASE("packed trees on machines without caches", "[lower]") {
       for (bool rows_of_values : {false, true})
         expect_packed({.trees = 6, .results = results, .reducer = reducer, .rows_of_values = rows_of_values});
   for (int64_t depth : {1, 13, 60}) expect_packed({.trees = 3, .depth = depth, .features = 7});
+  for (bool rows_of_values : {false, true})
+    for (int64_t stumps : {1, 4})
+      expect_packed({.trees = 5, .results = 3, .rows_of_values = rows_of_values, .stumps = stumps});
+  expect_packed({.trees = 9, .depth = 6, .has_nan = true});
   expect_packed({.features = 1, .links = DType::I64});
   options.cpus = {"generic-rv64", "native"};
   expect_packed({.results = 2, .dtype = DType::F64, .rows_of_values = true});

@@ -7,15 +7,20 @@
 //   reduce add (dequantize %x)                      ->    multiply (convert (reduce add (%x - zero))), %s
 //
 // The rounded value may be a sum of several such products, between bounds: convolutions and their addends,
-// additions, averages. plan/fixed_point.h has the rule and its numbers.
+// additions, averages. plan/fixed_point.h has the rule and its numbers. A function of one byte becomes a
+// table. Within sums, functions of bytes, softmax and norms become integers by
+// plan/fixed_point_functions.h.
 //
 // - Requires: scales and biases are constants; a target.
-// - Establishes: no floats between bytes and bytes, but for functions and products of two values.
+// - Establishes: no floats between bytes and bytes where integers are exact enough.
 // - Breaks: nothing.
 #include "compiler/passes/passes.h"
+#include "compiler/passes/quantization/byte_function.h"
+#include "compiler/passes/quantization/integer_terms.h"
 #include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
+#include "compiler/plan/composites.h"
 #include "compiler/plan/fixed_point.h"
 
 #include <algorithm>
@@ -23,75 +28,8 @@
 namespace firn {
 namespace {
 
-using Numbers = std::vector<double>; // one, or one for each element of the constants
-
 constexpr double kMaxInteger = INT32_MAX;
-constexpr int kDeepest = 12;
-constexpr size_t kMaxTerms = 6;
-
-// The number of elements of operand 0 that each result sums; infinite if it is unknown or this is no sum.
-double summed_elements(const Instruction& sum) {
-  if (plain_reducer(sum) != Opcode::Add) return INFINITY;
-  double count = 1;
-  if (sum.is(Opcode::ReduceWindow)) {
-    for (const WindowDim& dim : sum.attributes().window().dims) count *= static_cast<double>(dim.size);
-    return count;
-  }
-  for (int64_t d : sum.attributes().ints("dims"))
-    count *= static_cast<double>(sum.operand(0).type().dims[static_cast<size_t>(d)].extent.upper_bound());
-  return count;
-}
-
-// An upper bound of the magnitudes of operand 1 that one result's sum adds up; each is at most `max`.
-double summed_factors(const Instruction& contraction, double max) {
-  Value filter = contraction.operand(1);
-  if (!filter.type().is_static()) return INFINITY;
-  std::vector<int64_t> dims = filter.type().static_dims(), summed;
-  if (contraction.is(Opcode::Dot))
-    summed = contraction.attributes().ints("rhs_contract");
-  else
-    for (int64_t d = 1; d < filter.rank(); ++d) summed.push_back(d);
-  double steps = 1;
-  for (int64_t d : summed) steps *= static_cast<double>(dims[static_cast<size_t>(d)]);
-  const Literal* literal = constant_literal(filter);
-  if (!literal || !literal->values_may_be_used()) return steps * max;
-  std::vector<double> sums(static_cast<size_t>(literal->num_elements()), 0); // by the other dims
-  for (int64_t i = 0; i < literal->num_elements(); ++i) {
-    int64_t rest = i, kept = 0, stride = 1;
-    for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) {
-      if (contains(summed, static_cast<int64_t>(d))) continue;
-      kept += rest % dims[d] * stride;
-      stride *= dims[d];
-    }
-    sums[static_cast<size_t>(kept)] += std::abs(literal->get_double(i));
-  }
-  return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
-}
-
-// An upper bound of the magnitudes in an integer value; infinite if nothing is known.
-double max_of(Value value, int depth = kDeepest) {
-  const Instruction& def = *value.def;
-  auto of = [&](int operand) { return max_of(def.operand(operand), depth - 1); };
-  if (!value.type().is_tensor() || !is_integer(value.dtype()) || depth == 0) return INFINITY;
-  int bits = bit_width(value.dtype());
-  if (bits <= 16) return is_signed(value.dtype()) ? std::ldexp(1, bits - 1) : std::ldexp(1, bits) - 1;
-  if (const Literal* literal = constant_literal(value)) {
-    double max = 0;
-    for (int64_t number : literal->to_ints()) max = std::max(max, std::abs(static_cast<double>(number)));
-    return max;
-  }
-  if (has_trait(def.opcode(), Strided)) return of(0);
-  switch (def.opcode()) {
-  case Opcode::Convert: return is_integer(def.operand(0).dtype()) ? of(0) : INFINITY;
-  case Opcode::Add:
-  case Opcode::Subtract: return of(0) + of(1);
-  case Opcode::Convolution:
-  case Opcode::Dot: return of(0) * summed_factors(def, of(1));
-  case Opcode::Reduce:
-  case Opcode::ReduceWindow: return summed_elements(def) * of(0);
-  default: return INFINITY;
-  }
-}
+constexpr int kMaxParts = 3;
 
 // One rounding to bytes.
 class Requantisation {
@@ -99,127 +37,95 @@ public:
   explicit Requantisation(Instruction& narrow) : narrow_(narrow), b_(*narrow.parent(), &narrow) {}
 
   // The bytes by integer products; no value if no sum of integers times constants is rounded.
-  Value run() {
+  Value run(TermsOf what) {
     auto to = narrowed(narrow_);
     if (!to || !plan::is_byte(to->dtype)) return {};
-    Value sum = without_bounds(*to);
-    if (!collect(sum, {factor_}, kDeepest) || terms_.empty()) return {};
-    size_t channels = biases_.size();
-    for (const Numbers& factors : factors_) channels = std::max(channels, factors.size());
-    Numbers biases = spread(biases_, channels);
-    for (double& bias : biases) bias += static_cast<double>(to->by.zero_point);
-    std::vector<plan::FixedPointTerm> terms;
-    for (size_t i = 0; i < terms_.size(); ++i)
-      terms.push_back({max_of(terms_[i]), spread(factors_[i], channels)});
-    for (const plan::FixedPointTerm& term : terms)
-      if (!(term.max <= kMaxInteger)) return {};
-    auto fixed = plan::choose_fixed_point(terms, biases);
-    return fixed ? rounded(*fixed, *to) : Value{};
+    return bytes_of(to->y, *to, 1, what, kMaxParts);
   }
 
 private:
+  // The bytes of value * factor, which is above zero. Rounding keeps the order of numbers: it moves in front
+  // of maxima, minima and choices, up to so many within one another.
+  Value bytes_of(Value value, Quantized to, double factor, TermsOf what, int parts) {
+    value = without_bounds(value, to, factor);
+    if (!(to.low <= to.high)) return {};
+    if (Value bytes = rounded_sum(value, to, factor, what)) return bytes;
+    const Instruction& def = *value.def;
+    const bool is_choice = def.is(Opcode::Select);
+    if (what != TermsOf::Functions || parts == 0) return {};
+    if (!is_choice && !def.is(Opcode::Maximum) && !def.is(Opcode::Minimum)) return {};
+    std::vector<Value> operands;
+    for (int i = 0; i < def.num_operands(); ++i) {
+      const bool is_condition = is_choice && i == 0;
+      operands.push_back(is_condition ? sign_test(def.operand(0))
+                                      : bytes_of(def.operand(i), to, factor, what, parts - 1));
+      if (!operands.back()) return {};
+    }
+    return b_.op(def.opcode(), operands);
+  }
+
+  // A comparison of quantised values with zero, as one of their integers; no value: it is none.
+  Value sign_test(Value condition) {
+    const Instruction& def = *condition.def;
+    if (!def.is(Opcode::Compare) || def.operand(0).dtype() != DType::F32 ||
+        splat_value(def.operand(1)) != 0.0)
+      return {};
+    auto sum = read_integer_sum(b_, def.operand(0), 1, TermsOf::Integers);
+    if (!sum || sum->terms.size() != 1 || sum->biases != Numbers{0}) return {};
+    for (double factor : sum->terms[0].factors)
+      if (!(factor > 0) || !std::isfinite(factor)) return {};
+    Value integers = sum->terms[0].integers;
+    return b_.compare(def.word("direction"), integers, b_.splat_like(integers, 0));
+  }
+
+  Value rounded_sum(Value value, const Quantized& to, double factor, TermsOf what) {
+    auto sum = read_integer_sum(b_, value, factor, what);
+    if (!sum) return {};
+    size_t channels = sum->num_channels();
+    Numbers biases = spread(sum->biases, channels);
+    for (double& bias : biases) bias += static_cast<double>(to.by.zero_point);
+    std::vector<plan::FixedPointTerm> terms;
+    for (const IntegerTerm& term : sum->terms) {
+      if (!(term.max <= kMaxInteger)) return {};
+      terms.push_back({term.max, spread(term.factors, channels), term.error, term.relative});
+    }
+    auto fixed = plan::choose_fixed_point(terms, biases);
+    return fixed ? rounded(*sum, *fixed, to) : Value{};
+  }
+
   // Strips bounds, and positive factors in front of them, from the value that is rounded.
-  Value without_bounds(Quantized& to) {
-    Value value = to.y;
+  Value without_bounds(Value value, Quantized& to, double& total) {
     for (;;) {
       const Instruction& def = *value.def;
       Bounded inner = bounded(value);
       if (!(inner.value == value)) {
         Quantized outer = to;
-        to.low = quantized_number(outer, inner.low * factor_);
-        to.high = quantized_number(outer, inner.high * factor_);
+        to.low = quantized_number(outer, inner.low * total);
+        to.high = quantized_number(outer, inner.high * total);
         value = inner.value;
         continue;
       }
       if (!def.is(Opcode::Multiply) && !def.is(Opcode::Divide)) return value;
       int other = def.is(Opcode::Multiply) && splat_value(def.operand(0)) ? 1 : 0;
       auto by = splat_value(def.operand(1 - other));
-      double factor = !by ? 0 : def.is(Opcode::Multiply) ? factor_ * *by : factor_ / *by;
+      double factor = !by ? 0 : def.is(Opcode::Multiply) ? total * *by : total / *by;
       if (!(factor > 0) || !std::isfinite(factor)) return value;
-      factor_ = factor;
+      total = factor;
       value = def.operand(other);
     }
   }
 
-  // The numbers of a constant. All constants that are no single number must be spread over the result's dims
-  // alike.
-  std::optional<Numbers> numbers(Value value) {
-    if (auto splat = splat_value(value)) return Numbers{*splat};
-    bool is_spread = value.def->is(Opcode::BroadcastInDim);
-    Value source = is_spread ? value.def->operand(0) : value;
-    const Literal* literal = constant_literal(source);
-    if (!literal || literal->num_elements() == 0) return std::nullopt;
-    std::vector<int64_t> dims =
-        is_spread ? value.def->attributes().ints("dims") : first_dims(source.type().rank());
-    if (!source_) {
-      source_ = source;
-      dims_ = dims;
-    }
-    if (source_.type().dims != source.type().dims || dims_ != dims) return std::nullopt;
-    Numbers found;
-    for (int64_t i = 0; i < literal->num_elements(); ++i) found.push_back(literal->get_double(i));
-    return found;
-  }
-
-  static Numbers spread(Numbers of, size_t channels) {
-    if (of.size() < channels) of.assign(channels, of[0]);
-    return of;
-  }
-  template <class Combine> static Numbers combined(Numbers a, Numbers b, Combine combine) {
-    size_t channels = std::max(a.size(), b.size());
-    a = spread(std::move(a), channels);
-    b = spread(std::move(b), channels);
-    for (size_t i = 0; i < channels; ++i) a[i] = combine(a[i], b[i]);
-    return a;
-  }
-
-  // Adds value * factors to terms and biases.
-  bool collect(Value value, const Numbers& factors, int depth) {
-    const Instruction& def = *value.def;
-    if (depth == 0 || terms_.size() == kMaxTerms) return false;
-    if (auto constant = numbers(value)) {
-      biases_ = combined(biases_, combined(*constant, factors, std::multiplies<>()), std::plus<>());
-      return true;
-    }
-    Numbers negative = factors;
-    for (double& factor : negative) factor = -factor;
-    switch (def.opcode()) {
-    case Opcode::Convert:
-      if (!is_integer(def.operand(0).dtype()) || bit_width(def.operand(0).dtype()) > 32 ||
-          def.operand(0).dtype() == DType::U32)
-        return false;
-      terms_.push_back(def.operand(0));
-      factors_.push_back(factors);
-      return true;
-    case Opcode::Add:
-      return collect(def.operand(0), factors, depth - 1) && collect(def.operand(1), factors, depth - 1);
-    case Opcode::Subtract:
-      return collect(def.operand(0), factors, depth - 1) && collect(def.operand(1), negative, depth - 1);
-    case Opcode::Negate: return collect(def.operand(0), negative, depth - 1);
-    case Opcode::Multiply:
-      for (int i : {0, 1})
-        if (auto by = numbers(def.operand(i)))
-          return collect(def.operand(1 - i), combined(factors, *by, std::multiplies<>()), depth - 1);
-      return false;
-    case Opcode::Divide:
-      if (auto by = numbers(def.operand(1)))
-        return collect(def.operand(0), combined(factors, *by, std::divides<>()), depth - 1);
-      return false;
-    default: return false;
-    }
-  }
-
   Value splat(double number) { return make_splat(b_, Type::tensor(DType::I32, narrow_.type().dims), number); }
-  Value constant(const std::vector<int64_t>& numbers) {
+  Value constant(const IntegerSum& sum, const std::vector<int64_t>& numbers) {
     bool is_one = std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n == numbers[0]; });
     if (is_one) return splat(static_cast<double>(numbers[0]));
     Type type = Type::tensor(DType::I32, narrow_.type().dims);
-    Value source = b_.constant(Literal::of<int64_t>(DType::I32, source_.type().static_dims(), numbers));
-    return make_broadcast(b_, source, type, dims_);
+    Value source = b_.constant(Literal::of<int64_t>(DType::I32, sum.channels.type().static_dims(), numbers));
+    return make_broadcast(b_, source, type, sum.dims);
   }
 
-  Value product(Value integers, const plan::FixedPoint::Term& term) {
-    Value n = b_.convert(integers, DType::I32), by = constant(term.multipliers);
+  Value product(Value integers, const plan::FixedPoint::Term& term, Value by) {
+    Value n = b_.convert(integers, DType::I32);
     if (term.cut == 0) return b_.op(Opcode::Multiply, {n, by});
     Value cut = splat(term.cut);
     Value above = b_.op(Opcode::ShiftRight, {n, cut}),
@@ -228,45 +134,70 @@ private:
     return b_.op(Opcode::Add, {b_.op(Opcode::Multiply, {above, by}), carried});
   }
 
-  Value rounded(const plan::FixedPoint& fixed, const Quantized& to) {
-    Value sum = constant(fixed.offsets);
-    for (size_t i = 0; i < terms_.size(); ++i)
-      sum = b_.op(Opcode::Add, {product(terms_[i], fixed.terms[i]), sum});
-    Value steps = b_.op(Opcode::ShiftRight, {sum, constant(fixed.shifts)});
+  Value rounded(const IntegerSum& sum, const plan::FixedPoint& fixed, const Quantized& to) {
+    Value total = constant(sum, fixed.offsets);
+    for (size_t i = 0; i < sum.terms.size(); ++i) {
+      const plan::FixedPoint::Term& term = fixed.terms[i];
+      Value by = constant(sum, term.multipliers);
+      total = b_.op(Opcode::Add, {product(sum.terms[i].integers, term, by), total});
+    }
+    Value steps = b_.op(Opcode::ShiftRight, {total, constant(sum, fixed.shifts)});
     return b_.convert(b_.op(Opcode::Clamp, {splat(to.low), steps, splat(to.high)}), to.dtype);
   }
 
   Instruction& narrow_;
   GraphBuilder b_;
-  double factor_ = 1; // product of the factors stripped from the sum
-  std::vector<Value> terms_;
-  std::vector<Numbers> factors_;
-  Numbers biases_ = {0};
-  Value source_; // all constants but single numbers have its dims, which are `dims_` of the result
-  std::vector<int64_t> dims_;
 };
+
+Value centered_integers(GraphBuilder& b, const DequantizedIntegers& value) {
+  Value integers = b.convert(value.integers, DType::I32);
+  if (value.by.zero_point == 0) return integers;
+  return b.op(Opcode::Subtract, {integers, b.splat_like(integers, static_cast<double>(value.by.zero_point))});
+}
+
+Value scaled(GraphBuilder& b, Value integers, double scale) {
+  Value numbers = b.convert(integers, DType::F32);
+  return b.op(Opcode::Multiply, {numbers, b.splat_like(numbers, scale)});
+}
 
 // Sums integers instead of the numbers that they stand for.
 Value sum_of_integers(Instruction& sum) {
   if ((!sum.is(Opcode::Reduce) && !sum.is(Opcode::ReduceWindow)) || sum.num_operands() != 2 ||
       sum.type().dtype != DType::F32)
     return {};
-  auto value = spelled_dequantized(sum.operand(0));
-  auto by = value ? quantization_of(*value) : std::nullopt;
-  if (!by) return {};
-  double max =
-      std::ldexp(1, bit_width(value->integers.dtype())) + std::abs(static_cast<double>(by->zero_point));
-  if (!(summed_elements(sum) * max <= kMaxInteger)) return {};
   GraphBuilder b(*sum.parent(), &sum);
+  auto value = dequantized_integers(b, sum.operand(0));
+  if (!value) return {};
+  const auto zero_point = static_cast<double>(value->by.zero_point);
+  double max = std::ldexp(1, bit_width(value->integers.dtype())) + std::abs(zero_point);
+  if (!(summed_elements(sum) * max <= kMaxInteger)) return {};
   Value centered = b.convert(value->integers, DType::I32);
-  if (by->zero_point != 0)
-    centered =
-        b.op(Opcode::Subtract, {centered, b.splat_like(centered, static_cast<double>(by->zero_point))});
+  if (zero_point != 0) centered = b.op(Opcode::Subtract, {centered, b.splat_like(centered, zero_point)});
   const Attributes& attributes = sum.attributes();
   Value total = sum.is(Opcode::Reduce) ? b.reduce(Opcode::Add, centered, attributes.ints("dims"), false)
                                        : b.reduce_window(Opcode::Add, centered, attributes.window());
-  Value numbers = b.convert(total, DType::F32);
-  return b.op(Opcode::Multiply, {numbers, b.splat_like(numbers, by->scale)});
+  return scaled(b, total, value->by.scale);
+}
+
+// Moves integers instead of the numbers that they stand for, which functions of a byte do not look through.
+Value moved_integers(Instruction& movement) {
+  if ((!movement.is(Opcode::Reshape) && !movement.is(Opcode::Transpose)) ||
+      movement.type().dtype != DType::F32)
+    return {};
+  GraphBuilder b(*movement.parent(), &movement);
+  auto value = dequantized_integers(b, movement.result());
+  return value ? scaled(b, centered_integers(b, *value), value->by.scale) : Value{};
+}
+
+// Looks up a function of one byte, which is exact.
+Value looked_up(Instruction& rounding) {
+  GraphBuilder b(*rounding.parent(), &rounding);
+  for (bool through_tables : {false, true}) {
+    auto function = ByteFunction::find(rounding.result(), through_tables);
+    LiteralRef table = function ? function->results(b) : nullptr;
+    if (table) return function->look_up(b, b.constant(table));
+  }
+  return {};
 }
 
 Value requantise(Instruction& instruction, const PassOptions& options) {
@@ -274,7 +205,16 @@ Value requantise(Instruction& instruction, const PassOptions& options) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
   if (Value sum = sum_of_integers(instruction)) return sum;
-  return instruction.is(Opcode::Narrow) ? Requantisation(instruction).run() : Value{};
+  if (Value moved = moved_integers(instruction)) return moved;
+  if (plan::is_elementwise_composite(instruction) && instruction.num_results() == 1)
+    return instruction.parent()->inline_region(instruction.region(), instruction.operands(), &instruction)[0];
+  const bool is_narrow = instruction.is(Opcode::Narrow);
+  if ((!is_narrow && !instruction.is(Opcode::Convert)) || !plan::is_byte(instruction.result()) ||
+      instruction.operand(0).dtype() != DType::F32)
+    return {};
+  Value bytes = is_narrow ? Requantisation(instruction).run(TermsOf::Integers) : Value{};
+  if (!bytes) bytes = looked_up(instruction);
+  return bytes || !is_narrow ? bytes : Requantisation(instruction).run(TermsOf::Functions);
 }
 
 } // namespace
