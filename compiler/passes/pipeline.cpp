@@ -67,6 +67,7 @@ constexpr PassStep kSteps[] = {
     {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},
     {"join-state-updates", true, "joins fusions, too; what updates have in common is computed once"},
     {"fuse-spatial-sums", true, "behind form-depthwise-chains, which looks for plain convolutions"},
+    {"form-line-buffers", true, "behind fuse-spatial-sums likewise"},
     {"fuse-multiply-adds,eliminate-dead-code", true,
      "behind whatever looks for products and sums, inside fusions"},
     {"schedule-instructions", true, "when it is known which results are in memory: those of fusions"},

@@ -46,6 +46,8 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "winograd 2x2 tile 8x3 batch 16 separate_transform",
         "winograd 4x4 tile 14x2 batch 56 live_vectors 12",
         "depthwise_chain rows 3",
+        "line_buffer rows 3",
+        "line_buffer rows 12 lanes 1 unroll 2",
         "attention",
         "attention tile 12x2 unroll 4 block 64 packs_keys packs_values",
         "attention tile 4x1 unroll 2 block 8 accumulators 2 packs_keys skips_hidden",
