@@ -42,7 +42,7 @@ constexpr PassStep kSteps[] = {
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {"unfold-windows", true, "when products have their final dtypes; constant filters are folded next"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
-    {"requantise-in-integers,eliminate-dead-code", true, "when scales and biases are constants"},
+    {"requantise-in-integers,join-biases,eliminate-dead-code", true, "when scales and biases are constants"},
     {"multiply-in-bf16,eliminate-dead-code", true, "when weights are constants in their final form"},
     {"inline-composites", true,
      "what has no kernel of its own must be plain ops before layouts and fusion see it"},
