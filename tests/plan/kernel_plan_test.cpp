@@ -31,6 +31,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
         "direct mac fma f32 i4 f32 tile 8x3 columns outermost widened",
         "direct mac dot4 u8 i8 i32 tile 8x3 columns outermost four_bits widened",
         "direct mac fma i16 u8 i32 tile 1x1 rows outermost",
+        "direct mac dot4 i8 i8 i32 tile 2x2 rows outermost widened_rows",
         "direct mac tile_matrix u8 i8 i32 accumulators tile_registers",
         "direct tile 32x2 columns outermost accumulator_tiles 4 k_blocks 3 split_k 2 row_block 64",
         "direct tile 16x3 columns outermost interleaved_epilogue rolled_epilogue",
