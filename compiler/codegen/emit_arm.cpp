@@ -52,6 +52,21 @@ public:
     return sum;
   }
 
+  // Every other byte of a word, widened to 16 bits, is one instruction.
+  llvm::Value* widen(llvm::Value* lanes, llvm::Type* to, bool is_signed) override {
+    auto* picked = llvm::dyn_cast<llvm::ShuffleVectorInst>(lanes);
+    if (target_.cpu.dot2_bits != 32 || !picked || to != llvm::FixedVectorType::get(ir_.getInt16Ty(), 2))
+      return nullptr;
+    llvm::Value* bytes = picked->getOperand(0);
+    llvm::ArrayRef<int> mask = picked->getShuffleMask();
+    bool odd = mask[0] == 1;
+    if (bytes->getType() != llvm::FixedVectorType::get(ir_.getInt8Ty(), 4) || mask[0] > 1 ||
+        mask[1] != mask[0] + 2)
+      return nullptr;
+    llvm::Value* word = ir_.CreateBitCast(bytes, ir_.getInt32Ty());
+    return ir_.CreateBitCast(alternate_bytes(word, is_signed, odd), to);
+  }
+
   // vcvtr rounds as the FPU is set, to nearest even.
   llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words) override {
     if (!target_.cpu.has_float || !value->getType()->isFloatTy() || !words->isIntegerTy(32)) return nullptr;

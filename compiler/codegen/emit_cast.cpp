@@ -152,8 +152,12 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
     return ir_.CreateIntrinsic(op.kind == OpKind::FToSISat ? llvm::Intrinsic::fptosi_sat
                                                            : llvm::Intrinsic::fptoui_sat,
                                {result, a->getType()}, {a});
-  case OpKind::SExt: return ir_.CreateSExt(a, result);
-  case OpKind::ZExt: return ir_.CreateZExt(a, result);
+  case OpKind::SExt:
+    if (llvm::Value* wide = instructions_->widen(a, result, /*is_signed=*/true)) return wide;
+    return ir_.CreateSExt(a, result);
+  case OpKind::ZExt:
+    if (llvm::Value* wide = instructions_->widen(a, result, /*is_signed=*/false)) return wide;
+    return ir_.CreateZExt(a, result);
   case OpKind::Narrow: return emit_narrow(op);
   case OpKind::Trunc: return instructions_->truncate(a, result);
   case OpKind::Bitcast: return ir_.CreateBitCast(a, result);

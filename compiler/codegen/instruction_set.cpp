@@ -9,6 +9,9 @@ llvm::Value* InstructionSet::multiply(const MacOperation&, llvm::Value*, llvm::V
 llvm::Value* InstructionSet::multiply_lanes(Factor, Factor, llvm::Value*, llvm::Value*, llvm::Value*) {
   return nullptr;
 }
+llvm::Value* InstructionSet::widen(llvm::Value*, llvm::Type*, bool) {
+  return nullptr;
+}
 llvm::Value* InstructionSet::reciprocal(llvm::Value*) {
   return nullptr;
 }

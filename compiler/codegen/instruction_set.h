@@ -52,6 +52,8 @@ public:
   virtual llvm::Value* multiply_lanes(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a,
                                       llvm::Value* b);
 
+  // Lanes of integers as wider integers of type `to`, by instructions that move lanes at the same time.
+  virtual llvm::Value* widen(llvm::Value* lanes, llvm::Type* to, bool is_signed);
   // 1 / a within 2 ulp, faster than a division.
   virtual llvm::Value* reciprocal(llvm::Value* a);
   // bf16 of f32, with subnormal numbers taken for zeros.

@@ -5,6 +5,8 @@
 #include "compiler/graph/fusion.h"
 #include "compiler/graph/position_sum.h"
 
+#include <algorithm>
+
 namespace firn {
 namespace {
 
@@ -95,6 +97,29 @@ Wrong check_chain(const Instruction& fusion) {
   return std::nullopt;
 }
 
+Wrong check_line_buffer(const Instruction& fusion) {
+  std::vector<Instruction*> members = fusion_members(fusion);
+  if (members.size() < 2) return "has " + std::to_string(members.size()) + " members";
+  const Instruction* last = members.back();
+  const Instruction* convolution = convolution_of(*last);
+  if (!convolution) return "ends with a " + std::string(opcode_name(last->opcode())) + " without convolution";
+  members.pop_back();
+  for (const Instruction* member : members)
+    if (!is_per_element(*member) && !(member == members[0] && convolution_of(*member)))
+      return "has a " + std::string(opcode_name(member->opcode()));
+  Value input = convolution->operand(0);
+  if (convolution != last) input = outside_of(*last, input);
+  auto is_made = [&](Value value) {
+    return value && std::find(members.begin(), members.end(), value.def) != members.end();
+  };
+  if (!is_made(input)) return "has a convolution that does not read what is made";
+  for (Value operand : last->operands())
+    if (is_made(operand) && !(operand == input)) return "reads more than the map of what is made";
+  const std::vector<Value>& results = fusion.region().results();
+  if (results.size() != 1 || results[0].def != last) return "returns something else";
+  return std::nullopt;
+}
+
 Wrong check_spatial_sum(const Instruction& fusion) {
   std::vector<Instruction*> members = fusion_members(fusion);
   if (members.size() != 2) return "has " + std::to_string(members.size()) + " members";
@@ -111,6 +136,7 @@ Wrong check_held(const Instruction& fusion, FusionKind kind) {
   case FusionKind::DepthwiseChain: return check_chain(fusion);
   case FusionKind::Elementwise: return check_elements(fusion);
   case FusionKind::FusedSpatialSum: return check_spatial_sum(fusion);
+  case FusionKind::LineBuffer: return check_line_buffer(fusion);
   case FusionKind::Movement: return check_movement(fusion);
   case FusionKind::Reduce: return check_root(fusion, "reduces", 0);
   case FusionKind::Window: return check_root(fusion, "reduce_windows", 1);

@@ -14,7 +14,7 @@ void add_candidates(const KernelPlans& plans, const PlanOptions& options, size_t
     const Instruction& instruction = *explanation.instruction;
     const Instruction* owner = instruction.parent()->owner();
     PlanningContext context{options, plans.model_weight_bytes};
-    context.by_rows = owner && plans.find<DepthwiseChainPlan>(*owner);
+    context.by_rows = owner && is_kernel_of_lines(*owner, plans);
     ChainMatrices matrices;
     if (context.by_rows) matrices = choose_chain_matrices(*owner, options);
     if (matrices.take(instruction)) context.chain_tile = &matrices.tile;

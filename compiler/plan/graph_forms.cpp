@@ -47,6 +47,10 @@ bool is_known(Value value) {
 
 } // namespace
 
+bool saves_memory(const Machine& target) {
+  return target.cpu.vector_bits == 0 && target.cpu.l2_bytes == 0;
+}
+
 bool has_vectors(const Machine& target) {
   return target.cpu.lanes(32) > 1;
 }

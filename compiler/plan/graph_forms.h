@@ -11,6 +11,9 @@ namespace firn::plan {
 
 // Whether kernels of floats have vectors.
 bool has_vectors(const Machine& target);
+// Whether memory is dear and results are computed one by one: there is neither a vector nor a second cache
+// level.
+bool saves_memory(const Machine& target);
 // Whether the CPU itself multiplies floats of 32 bits.
 bool multiplies_floats(const Machine& target);
 // Whether a product and a sum of floats are one instruction, rounded once.

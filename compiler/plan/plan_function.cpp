@@ -1,6 +1,7 @@
 // Plans of whole functions: every instruction first, then what instructions decide together.
 #include "compiler/plan/plan_function.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/composites.h"
@@ -65,13 +66,13 @@ private:
   Result visit(const Region& region, const Instruction* chain) {
     for (const auto& instruction : region.instructions()) {
       if (instruction->is(Opcode::Constant) || instruction->is(Opcode::Parameter)) continue;
+      // Elements of a map that passes through a buffer of lines are code of the whole kernel.
+      if (chain && !convolution_of(*instruction)) continue;
       if (Result planned = plan(*instruction, chain); !planned) return planned;
-      const KernelPlan* own = plans_.find(*instruction);
-      bool is_chain = own && own->is<DepthwiseChainPlan>();
       if (!has_members(*instruction)) continue;
+      const Instruction* kernel = is_kernel_of_lines(*instruction, plans_) ? instruction.get() : nullptr;
       for (int i = 0; i < instruction->num_regions(); ++i)
-        if (Result within = visit(instruction->region(i), is_chain ? instruction.get() : nullptr); !within)
-          return within;
+        if (Result within = visit(instruction->region(i), kernel); !within) return within;
     }
     return {};
   }
@@ -79,9 +80,9 @@ private:
   // Whether instructions within have plans of their own.
   bool has_members(const Instruction& instruction) const {
     const KernelPlan* own = plans_.find(instruction);
-    return holds_kernels(instruction) &&
-           (!own || own->is<DepthwiseChainPlan>() || plans_.has(instruction, Algorithm::FusedSpatialSum) ||
-            plans_.has(instruction, Algorithm::Inline));
+    return holds_kernels(instruction) && (!own || is_kernel_of_lines(instruction, plans_) ||
+                                          plans_.has(instruction, Algorithm::FusedSpatialSum) ||
+                                          plans_.has(instruction, Algorithm::Inline));
   }
 
   Result plan(const Instruction& instruction, const Instruction* chain) {
@@ -337,8 +338,7 @@ private:
     explanation.signature = kernel_signature(instruction, options_.target);
     if (const auto* plan = plans_.find<ContractionPlan>(instruction)) {
       explanation.candidates.push_back({*plan, plan->tiling.cycles, ""});
-      if (const auto* whole = chain ? plans_.find<DepthwiseChainPlan>(*chain) : nullptr)
-        explanation.candidates[0].note = "in " + to_string(*whole);
+      if (chain) explanation.candidates[0].note = "in " + to_string(*plans_.find(*chain));
     }
     explanations_[&instruction] = std::move(explanation);
     explained_.push_back(&instruction);

@@ -59,6 +59,7 @@ bool is_packable_constant(Value value) {
 
 bool is_fusion_of_kernels(const Instruction& instruction) {
   return has_fusion_kind(instruction, FusionKind::DepthwiseChain) ||
+         has_fusion_kind(instruction, FusionKind::LineBuffer) ||
          has_fusion_kind(instruction, FusionKind::FusedSpatialSum);
 }
 

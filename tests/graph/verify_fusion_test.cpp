@@ -63,7 +63,7 @@ TEST_CASE("fusions have a known kind") {
 
 TEST_CASE("the words of kinds are read back") {
   for (const char* word : {"attention", "contraction", "depthwise_chain", "elementwise", "fused_spatial_sum",
-                           "movement", "reduce", "window"}) {
+                           "line_buffer", "movement", "reduce", "window"}) {
     auto kind = parse_fusion_kind(word);
     REQUIRE(kind);
     CHECK(fusion_kind_word(*kind) == word);
@@ -170,6 +170,33 @@ TEST_CASE("a depthwise chain is of convolutions one behind the other") {
   refuses(f, "this one has a convolution that does not read the one before");
   f.body = dense("%e", "%x") + "%m = negate %e : " + kImage + " " + depthwise("%n", "%m");
   refuses(f, "this one has a negate without convolution");
+}
+
+TEST_CASE("a line buffer makes the map that a convolution reads") {
+  const std::string padded = "f32[1,8,8,8]",
+                    pad = "%m = pad %x, %z {low = [0, 0, 1, 1], high = [0, 0, 1, 1], "
+                          "interior = [0, 0, 0, 0]} : " +
+                          padded + " ",
+                    convolution = "%n = convolution %m, %t {window = 3x3, groups = 8} : " + kImage + " ";
+  FusionText f{"line_buffer, rows = 2", kChainOperands, kZero + pad + convolution, "%n", kImage};
+  accepts(f);
+  f.body = kZero + dense("%e", "%x") + "%m = pad %e, %z {low = [0, 0, 1, 1], high = [0, 0, 1, 1], " +
+           "interior = [0, 0, 0, 0]} : " + padded + " " + convolution;
+  accepts(f);
+  f.body = depthwise("%n", "%x");
+  refuses(f, "this one has 1 members");
+  f.body = kZero + pad + depthwise("%n", "%x");
+  refuses(f, "this one has a convolution that does not read what is made");
+  f.body = kZero + pad + convolution + "%o = negate %n : " + kImage + " ";
+  f.result = "%o";
+  refuses(f, "this one ends with a negate without convolution");
+  f.body = kZero + pad + dense("%e", "%x") + convolution;
+  f.result = "%n";
+  refuses(f, "this one has a convolution");
+  f.body = kZero + pad + convolution;
+  f.result = "%m";
+  f.type = padded;
+  refuses(f, "this one returns something else");
 }
 
 TEST_CASE("a fused spatial sum is one of what a convolution gives") {

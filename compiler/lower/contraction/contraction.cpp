@@ -393,6 +393,8 @@ private:
 
   // All columns of one row of tiles.
   void emit_groups(TilePosition& position, const Tile& tile) {
+    position.row = tile.row;
+    if (spec_.widens_rows) spec_.operands->begin_rows(b_, position, tile.rows);
     emit_run(position, 0, groups_.full_groups, [&](const IntExpr& group) {
       return PlacedTile{tile, group * groups_.vectors, groups_.vectors};
     });

@@ -1,6 +1,7 @@
 // Planned dots as kernels.
 #include "compiler/lower/contraction/contraction_fusion.h"
 #include "compiler/lower/contraction/widen_columns.h"
+#include "compiler/lower/contraction/widen_rows.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/contraction/contraction_plan.h"
@@ -117,9 +118,12 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   plan::DotGeometry tiled = plan.widened ? g.widened() : g;
   std::optional<WidenedColumns> widened;
   if (plan.widened) widened.emplace(maker, part_shape(tiled, part), plan.tiling);
+  std::optional<WidenedRows> pairs;
+  if (plan.widens_rows) pairs.emplace(maker, part_shape(tiled, part), plan.tiling);
   add_spill_buffers(maker.builder(), binding, tiled, plan, part);
   ContractionSpec spec = dot_spec(tiled, plan, binding, part);
   if (widened) spec = widened->over(spec, dot_spec(g, plan, binding, part));
+  if (pairs) spec = pairs->over(spec);
   emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
 }

@@ -121,6 +121,16 @@ Register unpacked_operands(Builder& b, const plan::MacInstruction& product, Regi
   return b.type(operands).scalar == step ? operands : b.cast(OpKind::Bitcast, operands, step);
 }
 
+std::array<Register, 2> widened_pairs(Builder& b, DType dtype, Register bytes) {
+  std::array<Register, 2> pairs;
+  for (int64_t odd : {0, 1}) {
+    Register two = b.shuffle(bytes, bytes, {odd, odd + 2});
+    pairs[static_cast<size_t>(odd)] =
+        b.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, two, Scalar::I16);
+  }
+  return pairs;
+}
+
 Register multiply_add(Builder& b, const plan::MacInstruction& product, Register scalar, Register vector,
                       Register sum) {
   if (product.kind == MacKind::Fma && is_float(product.accumulator)) return b.fma(scalar, vector, sum);

@@ -7,6 +7,8 @@
 #include "compiler/lower/contraction/packed_operand.h"
 #include "compiler/lower/element/element_access.h"
 
+#include <array>
+
 namespace firn::lower {
 
 // Loads the scalar operand of the product at the value `k` of the innermost loop.
@@ -44,6 +46,8 @@ kernel::Register group_of_words(kernel::Builder& builder, kernel::Register words
 // Words of k groups as the factors that they hold; single factors unchanged.
 kernel::Register unpacked_operands(kernel::Builder& builder, const plan::MacInstruction& product,
                                    kernel::Register operands);
+// The even and the odd ones of four bytes as i16x2.
+std::array<kernel::Register, 2> widened_pairs(kernel::Builder& builder, DType dtype, kernel::Register bytes);
 // Adds scalar * vector to sum; all have the same lanes.
 kernel::Register multiply_add(kernel::Builder& builder, const plan::MacInstruction& product,
                               kernel::Register scalar, kernel::Register vector, kernel::Register sum);

@@ -366,12 +366,31 @@ private:
                                  const std::vector<IntExpr>& k, int phase,
                                  const std::vector<Register>& loaded, std::vector<Register> acc) {
     const plan::MacInstruction& product = spec_.shape.mac;
+    if (spec_.widens_rows) return multiply_widened(position, rows, vectors, k, phase, loaded, std::move(acc));
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
       Register scalar = scalar_at(position, row, k);
       for (int vector = 0; vector < vectors; ++vector) {
         Register& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
         sum = multiply_add(b_, product, scalar, loaded[static_cast<size_t>(vector)], sum);
+      }
+    }
+    return acc;
+  }
+
+  // Multiplies rows of pairs by columns of bytes, whose pairs all rows of the tile share.
+  std::vector<Register> multiply_widened(const TilePosition& position, int rows, int vectors,
+                                         const std::vector<IntExpr>& k, int phase,
+                                         const std::vector<Register>& loaded, std::vector<Register> acc) {
+    std::vector<std::array<Register, 2>> columns;
+    for (Register bytes : loaded) columns.push_back(widened_pairs(b_, spec_.shape.mac.rhs, bytes));
+    for (int row = 0; row < rows; ++row) {
+      std::array<Register, 2> scalar = spec_.operands->widened_scalar(b_, position, row, k);
+      for (int vector = 0; vector < vectors; ++vector) {
+        Register& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
+        for (size_t pair : {0, 1})
+          sum = b_.emit(OpKind::DotS16, {sum, scalar[pair], columns[static_cast<size_t>(vector)][pair]},
+                        b_.type(sum));
       }
     }
     return acc;

@@ -5,6 +5,7 @@
 
 #include "compiler/kernel/builder.h"
 
+#include <array>
 #include <vector>
 
 namespace firn::lower {
@@ -79,6 +80,14 @@ public:
   // The range of loop `level` of the reduction, which is clipped.
   virtual ClippedRange clipped_range(const TilePosition&, size_t /*level*/) const {
     FIRN_UNREACHABLE("a reduction whose loops run in whole");
+  }
+
+  // With ContractionSpec::widens_rows: runs before the columns of a tile of `rows` rows, and the even and the
+  // odd ones of the four steps of a row's word, as i16x2.
+  virtual void begin_rows(kernel::Builder&, const TilePosition&, int /*rows*/) const {}
+  virtual std::array<kernel::Register, 2> widened_scalar(kernel::Builder&, const TilePosition&, int /*row*/,
+                                                         const KValues&) const {
+    FIRN_UNREACHABLE("rows that are not widened");
   }
 
   // Runs before the tiles of a group of columns, outermost except for blocks of rows, if

@@ -1,5 +1,6 @@
 // Planned convolutions as kernels: by tiles directly, and by Winograd's algorithm.
 #include "compiler/lower/contraction/widen_columns.h"
+#include "compiler/lower/contraction/widen_rows.h"
 #include "compiler/lower/convolution/convolution.h"
 #include "compiler/lower/convolution/feature_map_copy.h"
 #include "compiler/lower/convolution/winograd.h"
@@ -73,9 +74,12 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
   maker.set_flops(g.flops);
   std::optional<WidenedColumns> widened;
   if (plan.widened) widened.emplace(maker, g.shape, plan.tiling);
+  std::optional<WidenedRows> pairs;
+  if (plan.widens_rows) pairs.emplace(maker, g.shape, plan.tiling);
   add_spill_buffer(maker.builder(), binding, g, plan);
   ContractionSpec spec = convolution_spec(g, packed, plan, binding);
   if (widened) spec = widened->over(spec, spec);
+  if (pairs) spec = pairs->over(spec);
   emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
 }

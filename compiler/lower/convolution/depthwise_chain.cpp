@@ -10,10 +10,8 @@
 // Lines of the expanded map outside the image are never made: windows are clipped at them. Lines that two
 // strips cover are made twice. The members are emitted by what emits them in kernels of their own.
 #include "compiler/plan/windows/depthwise_chain.h"
-#include "compiler/lower/convolution/convolution.h"
-#include "compiler/lower/convolution/depthwise.h"
+#include "compiler/lower/convolution/row_convolution.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/lower/kernel_maker.h"
 #include "compiler/plan/contraction/plan.h"
 
 namespace firn::lower {
@@ -21,43 +19,20 @@ namespace {
 
 using kernel::Builder;
 
-// The expanding or projecting convolution of the chain, whose lines the strips walk.
-struct RowConvolution {
-  const Instruction& instruction;
-  plan::KernelRoot root;
-  plan::ContractionPlan plan;
-  plan::ConvolutionGeometry geometry;
-  PackedOperand packed;
-  ContractionBinding binding;
-  BufferSlice weights;
-  plan::ColumnGroups groups() const { return plan::column_groups(geometry.shape.n, plan.tiling.tile); }
-};
-
-// The depthwise convolution between them.
-struct DepthwiseMember {
-  const Instruction& instruction;
-  plan::KernelRoot root;
-  plan::DepthwisePlan plan;
-  DepthwiseConvolution code;
-  ContractionBinding binding;
-  BufferSlice taps;
-};
-
 class StripEmitter {
 public:
   StripEmitter(LoweringContext& context, const Instruction& fusion, const plan::DepthwiseChain& chain,
                int64_t map_rows)
       : context_(context), fusion_(fusion), map_rows_(map_rows),
-        depthwise_(make_depthwise(*chain.depthwise)) {
-    if (chain.expand) expand_.emplace(make_lines(*chain.expand));
-    if (chain.project) project_.emplace(make_lines(*chain.project));
+        depthwise_(make_row_depthwise(context, *chain.depthwise)) {
+    if (chain.expand) expand_.emplace(make_row_convolution(context, *chain.expand));
+    if (chain.project) project_.emplace(make_row_convolution(context, *chain.project));
   }
 
   void emit() {
-    if (expand_) pack(*expand_);
-    depthwise_.taps = pack_operand(context_, depthwise_.instruction, depthwise_.code.packed_taps(),
-                                   depthwise_.root.operands[1]);
-    if (project_) pack(*project_);
+    if (expand_) pack_filters(context_, *expand_);
+    pack_filters(context_, depthwise_);
+    if (project_) pack_filters(context_, *project_);
     KernelMaker maker(context_, fusion_, "depthwise_chain");
     take_spatial_sum(maker);
     if (expand_) bind_operands(maker, *expand_);
@@ -71,37 +46,11 @@ public:
   }
 
 private:
-  RowConvolution make_lines(const Instruction& member) const {
-    plan::KernelRoot root = *plan::find_contraction(member);
-    plan::ContractionPlan plan = *context_.plans().find<plan::ContractionPlan>(member);
-    const plan::ConvolutionGeometry& geometry = plan.convolution->geometry;
-    PackedOperand packed = packed_filters(geometry, plan.tiling.tile);
-    ContractionBinding binding = make_binding(member, root);
-    binding.shares_vectors = geometry.shares_vectors(plan.tiling.tile.lanes);
-    return {member, root, plan, geometry, std::move(packed), std::move(binding), {}};
-  }
-
-  DepthwiseMember make_depthwise(const Instruction& member) const {
-    plan::KernelRoot root = *plan::find_contraction(member);
-    plan::DepthwisePlan plan = *context_.plans().find<plan::DepthwisePlan>(member);
-    ContractionBinding binding = make_binding(member, root);
-    return {member, root, plan, {member, root, plan, context_.target()}, std::move(binding), {}};
-  }
-
   const Instruction& last_member() const { return project_ ? project_->instruction : depthwise_.instruction; }
-
-  void pack(RowConvolution& map_rows) {
-    map_rows.weights =
-        pack_operand(context_, map_rows.instruction, map_rows.packed, map_rows.root.operands[1]);
-  }
 
   void bind_operands(KernelMaker& maker, RowConvolution& map_rows) {
     map_rows.binding.scalar = maker.read(map_rows.root.operands[0]);
-    bind_weights(maker, map_rows);
-  }
-  void bind_weights(KernelMaker& maker, RowConvolution& map_rows) {
-    map_rows.binding.vector = maker.parameter(map_rows.weights, map_rows.packed.element,
-                                              map_rows.packed.elements(), false, "packed");
+    bind_filters(maker, map_rows);
   }
 
   template <class Plan>
@@ -123,9 +72,8 @@ private:
 
   void bind_depthwise(KernelMaker& maker) {
     ContractionBinding& binding = depthwise_.binding;
-    PackedOperand packed = depthwise_.code.packed_taps();
     if (!expand_) binding.scalar = maker.read(depthwise_.root.operands[0]);
-    binding.vector = maker.parameter(depthwise_.taps, packed.element, packed.elements(), false, "packed");
+    bind_filters(maker, depthwise_);
     bind_result_of(maker, depthwise_.instruction, depthwise_.root, depthwise_.plan, binding);
   }
 
@@ -142,7 +90,7 @@ private:
   }
 
   void bind_project(KernelMaker& maker) {
-    bind_weights(maker, *project_);
+    bind_filters(maker, *project_);
     bind_result_of(maker, project_->instruction, project_->root, project_->plan, project_->binding);
     TensorPart part;
     const Instruction& filtered = depthwise_.instruction;
@@ -222,7 +170,7 @@ private:
     binding.scalar_part->first = filtered_from(strip);
     b.loop(0, project_->groups().count(), 1, [&](const IntExpr& group) {
       emit_column_group(b, project_->groups(), group, [&](const IntExpr& vector, int vectors) {
-        emit_rows(b, *project_, binding, strip, {vector, vectors}, {strip.first, 0, strip.count});
+        emit_lines(b, *project_, binding, strip.feature_map, vector, vectors, {strip.first, 0, strip.count});
       });
     });
   }
@@ -237,8 +185,8 @@ private:
       Index expanded_from{strip.feature_map, vector * block(), strip.covered, 0};
       ContractionBinding expand = expand_->binding;
       expand.result_part->first = expanded_from;
-      emit_rows(b, *expand_, expand, strip, {vector, vectors},
-                {strip.covered, strip.covered_from, strip.covered_to});
+      emit_lines(b, *expand_, expand, strip.feature_map, vector, vectors,
+                 {strip.covered, strip.covered_from, strip.covered_to});
       emit_depthwise_blocks(b, strip, vector, vectors, expanded_from);
     });
   }
@@ -254,32 +202,10 @@ private:
     });
   }
 
-  struct Group {
-    IntExpr vector;
-    int vectors;
-  };
-  // Emits lines `first` + [lower, upper).
-  struct PaddedRows {
-    IntExpr first, lower, upper;
-  };
-  // Emits lines of one column group.
-  void emit_rows(Builder& b, const RowConvolution& convolution, const ContractionBinding& binding,
-                 const Strip& strip, const Group& group, const PaddedRows& map_rows) {
-    ContractionSpec spec =
-        convolution_spec(convolution.geometry, convolution.packed, convolution.plan, binding);
-    b.loop(map_rows.lower, map_rows.upper, 1, [&](const IntExpr& line) {
-      TilePosition position;
-      position.outer = {strip.feature_map, map_rows.first + line};
-      position.column_vector = group.vector;
-      position.vectors = group.vectors;
-      emit_row_tiles(b, spec, convolution.plan.tiling, position);
-    });
-  }
-
   LoweringContext& context_;
   const Instruction& fusion_;
   int64_t map_rows_; // rows of the result per strip
-  DepthwiseMember depthwise_;
+  RowDepthwise depthwise_;
   std::optional<RowConvolution> expand_, project_;
 };
 

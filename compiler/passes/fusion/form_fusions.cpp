@@ -270,23 +270,37 @@ private:
     return best;
   }
 
-  // Whether the producer narrows the sums of another contraction, which then belongs to that one's epilogue.
+  // Whether the producer narrows the sums of another contraction, which then belongs to that one's epilogue:
+  // all that it is computed of, element by element, are those sums, and nothing else is computed of them.
   bool ends_other_epilogue(const Instruction& producer) const {
     if (!producer.is(Opcode::Convert) && !producer.is(Opcode::Narrow)) return false;
-    int bits = bit_width(producer.type().dtype);
-    for (const Instruction* at = &producer; position_.count(at) && !fused_.count(at);) {
-      if (sums_products(*at)) return bits < bit_width(at->type().dtype);
-      const Instruction* next = nullptr; // the one operand that is no constant and as large
-      for (Value operand : at->operands())
-        if (!operand.def->is(Opcode::BroadcastInDim) && !operand.def->is(Opcode::Constant))
-          next = next ? at : operand.def;
-      bool leads_on = next && next != at && is_elementwise(at->opcode()) && next->num_results() == 1 &&
-                      next->num_uses(0) == 1 && same_dims(next->type(), producer.type()) &&
-                      next->type().layout == producer.type().layout;
-      if (!leads_on) return false;
-      at = next;
+    const Instruction* sums = nullptr;
+    std::vector<const Instruction*> computed = {&producer};
+    Members cone = {&producer};
+    for (size_t i = 0; i < computed.size() && i <= plan::kMaxEpilogueMembers; ++i) {
+      const Instruction& at = *computed[i];
+      if (!position_.count(&at) || fused_.count(&at)) return false;
+      if (sums_products(at)) {
+        if (sums) return false;
+        sums = &at;
+        continue;
+      }
+      if (!is_elementwise(at.opcode())) return false;
+      for (Value operand : at.operands()) { // but for constants, which have fewer elements
+        if (operand.def->is(Opcode::BroadcastInDim) || operand.def->is(Opcode::Constant)) continue;
+        if (operand.def->num_results() != 1 || !same_dims(operand.type(), producer.type()) ||
+            !(operand.type().layout == producer.type().layout))
+          return false;
+        if (cone.insert(operand.def).second) computed.push_back(operand.def);
+      }
     }
-    return false;
+    if (!sums || computed.size() > plan::kMaxEpilogueMembers) return false;
+    bool is_sole = std::all_of(computed.begin() + 1, computed.end(), [&](const Instruction* member) {
+      return !results_.count(member) &&
+             std::all_of(member->users().begin(), member->users().end(),
+                         [&](const Instruction* user) { return cone.count(user); });
+    });
+    return is_sole && bit_width(producer.type().dtype) < bit_width(sums->type().dtype);
   }
 
   // Whether the group with that producer computes no more elements of costly ops than there are, and all of

@@ -229,6 +229,7 @@ private:
       return wrong;
     if (std::string wrong = check_panels(plan, *g, vector_constant); !wrong.empty()) return wrong;
     if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
+    if (std::string wrong = choose_pairs(plan, chooses, g->shape); !wrong.empty()) return wrong;
     if (plan.tiling.tile.column_streams > 1 &&
         (plan.unpacked || plan.widened || !g->column.extent.is_constant()))
       return "streams of columns are of packed ones";
@@ -328,6 +329,44 @@ private:
 
   // If there are more rows than a tile has, every tile would widen the columns again. A packed form that is
   // cut into parts is followed as it is.
+  // Whether rows of bytes can be widened for all columns: products take pairs of them, and nothing but the
+  // place of a tile decides what it reads.
+  bool may_widen_rows(const ContractionPlan& plan, const ContractionShape& shape) const {
+    if (plan.mac.kind != MacKind::Dot4 || root_.op->is(Opcode::Composite)) return false;
+    MacFacts facts = facts_of(plan.mac, target_);
+    bool in_pairs = facts.form == MacForm::Pairs && facts.register_bits == 32 && target_.cpu.vector_bits == 0;
+    const TileShape& tile = plan.tiling.tile;
+    return in_pairs && shape.k_tail == 0 && shape.vector_outer_dims == 0 && !shape.m_varies &&
+           !context_.by_rows && !plan.widened && !plan.four_bits && tile.column_streams == 1 &&
+           tile.k_interleave == 1 && plan.tiling.row_block == 0 && plan.tiling.split_k == 1 &&
+           !plan.tiling.optimize_size &&
+           std::all_of(shape.k.begin(), shape.k.end(),
+                       [](const ReductionLoop& loop) { return loop.kind == ReductionLoop::Kind::Rolled; });
+  }
+
+  // Widening takes a few instructions for a word of a row, and saves two in every group of columns. The
+  // memory that the pairs of a tile take is to be small beside what is read and stored.
+  bool are_pairs_profitable(const ContractionPlan& plan, const ContractionShape& shape) const {
+    constexpr int64_t kMinGroups = 4, kPart = 4;
+    int64_t steps = plan.mac.k_group();
+    for (const ReductionLoop& loop : shape.k) steps *= loop.extent;
+    int64_t bytes = 2 * steps * std::min<int64_t>(plan.tiling.tile.rows, shape.m);
+    auto around = static_cast<int64_t>(
+        root_.op->operand(plan.swap_operands ? 1 : 0).type().at_bound().physical_byte_size() +
+        instruction_.type().at_bound().physical_byte_size());
+    return column_groups(shape.n, plan.tiling.tile).count() >= kMinGroups && kPart * bytes <= around;
+  }
+
+  std::string choose_pairs(ContractionPlan& plan, bool chooses, const ContractionShape& shape) const {
+    bool may_widen = may_widen_rows(plan, shape);
+    if (chooses) plan.widens_rows = may_widen && are_pairs_profitable(plan, shape);
+    if (!plan.widens_rows) return "";
+    if (!may_widen)
+      return "rows of bytes are widened where products take pairs of them, whole tiles at a time";
+    if (chooses) plan.tiling.columns_outermost = false;
+    return plan.tiling.columns_outermost ? "rows are widened by the tile, outermost" : "";
+  }
+
   bool is_profitable_widened(const DotGeometry& g) const {
     if (form() && form()->widened && !form()->four_bits) return true;
     return has_more_rows(g.shape, choose_tiling(g.widened().shape, target_).tile.rows);
@@ -446,6 +485,7 @@ private:
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     if (chooses && plan.four_bits) plan.widened = has_more_rows(g->shape, plan.tiling.tile.rows);
     if (std::string wrong = finish_bits(plan, chooses); !wrong.empty()) return wrong;
+    if (std::string wrong = choose_pairs(plan, chooses, g->shape); !wrong.empty()) return wrong;
     if (std::string wrong = set_streams(plan.tiling, *g); !wrong.empty()) return wrong;
     if (plan.tiling.split_k > 1 || plan.tiling.row_block > 0)
       return "only dots split k and have blocks of rows";
@@ -472,8 +512,8 @@ private:
       return "planes ask for nothing ahead of time";
     if (plan.tiling.split_k > 1 || plan.tiling.row_block > 0 || plan.tiling.split_m > 1 ||
         plan.tiling.tile.column_streams > 1 || plan.tiling.tile.panel > 0 || plan.tiling.tile.whole_panels ||
-        plan.swap_operands || plan.unpacked || plan.four_bits || plan.widened || plan.rolled_epilogue ||
-        plan.bias_in_accumulators)
+        plan.swap_operands || plan.unpacked || plan.four_bits || plan.widened || plan.widens_rows ||
+        plan.rolled_epilogue || plan.bias_in_accumulators)
       return "planes have no split_k, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

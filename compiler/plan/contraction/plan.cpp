@@ -68,6 +68,7 @@ Fields loop_fields(ContractionPlan& plan) {
       flag("unpacked", plan.unpacked, "a dot's columns are read where they lie"),
       flag("four_bits", plan.four_bits, "constant columns of small bytes lie in four bits"),
       flag("widened", plan.widened, "columns are widened once for all rows, by the group"),
+      flag("widened_rows", plan.widens_rows, "bytes of a tile's rows are widened once for all columns"),
       choice("copy", plan.feature_map_copy, {"", "packs_rows", "packs_windows", "packs_padded_rows"}, false,
              "the form in which a convolution's input is copied first"),
       flag("interleaved_epilogue", t.interleaves_epilogue, "a tile's epilogue is among the next one's steps"),

@@ -37,6 +37,8 @@ struct ContractionPlan {
   bool unpacked = false;                 // columns of a dot are read where they lie
   bool four_bits = false;                // constant columns of small bytes lie in four bits
   bool widened = false; // narrow columns become what products take once for all rows, by group
+  // Bytes of a tile's rows are widened to i16 once for all columns, in pairs as products take them.
+  bool widens_rows = false;
   FeatureMapCopy feature_map_copy = FeatureMapCopy::None; // the copy that a convolution makes of its input
   bool rolled_epilogue = false;      // a copy of the epilogue per accumulator would be too much code
   bool bias_in_accumulators = false; // sums start from a bias per channel

@@ -19,21 +19,6 @@ int even_rows(int64_t line) {
   return static_cast<int>((line + tiles - 1) / tiles);
 }
 
-bool is_walked_by_lines(const Instruction& member, const PlanOptions& options) {
-  if (plan_depthwise(member, options)) return false;
-  std::optional<KernelRoot> root = find_contraction(member);
-  if (!root || !root->op->is(Opcode::Convolution) || member.type().rank() != kRank) return false;
-  auto g = ConvolutionGeometry::of(*root->op, member.type(), MacInstruction{}, /*by_rows=*/true,
-                                   /*whole_rows=*/false);
-  return g && g->shape.outer.size() == 2;
-}
-
-// A chain walks lines, so tiles have to lie along them.
-bool is_depthwise(const Instruction& member, const PlanOptions& options) {
-  std::optional<DepthwisePlan> plan = plan_depthwise(member, options);
-  return plan && member.type().rank() == kRank && plan->tiling.along == 1;
-}
-
 // A member and the cost of its two ways to multiply.
 struct MatrixMember {
   const Instruction* instruction = nullptr;
@@ -98,6 +83,24 @@ private:
 
 } // namespace
 
+bool walks_lines(const Instruction& member, const PlanOptions& options) {
+  if (plan_depthwise(member, options)) return false;
+  std::optional<KernelRoot> root = find_contraction(member);
+  if (!root || !root->op->is(Opcode::Convolution) || member.type().rank() != kRank) return false;
+  auto g = ConvolutionGeometry::of(*root->op, member.type(), MacInstruction{}, /*by_rows=*/true,
+                                   /*whole_rows=*/false);
+  return g && g->shape.outer.size() == 2;
+}
+
+bool walks_lines_of_blocks(const Instruction& member, const PlanOptions& options) {
+  std::optional<DepthwisePlan> plan = plan_depthwise(member, options);
+  return plan && member.type().rank() == kRank && plan->tiling.along == 1;
+}
+
+bool is_kernel_of_lines(const Instruction& fusion, const KernelPlans& plans) {
+  return plans.find<DepthwiseChainPlan>(fusion) || plans.find<LineBufferPlan>(fusion);
+}
+
 ChainMatrices choose_chain_matrices(const Instruction& fusion, const PlanOptions& options) {
   std::optional<DepthwiseChain> chain = find_depthwise_chain(fusion, options);
   if (!chain || options.packed_as) return {};
@@ -120,9 +123,9 @@ std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, co
   DepthwiseChain chain;
   for (const Instruction* member : fusion_members(fusion)) {
     if (chain.project) return std::nullopt;
-    if (!chain.depthwise && is_depthwise(*member, options))
+    if (!chain.depthwise && walks_lines_of_blocks(*member, options))
       chain.depthwise = member;
-    else if (is_walked_by_lines(*member, options) && (chain.depthwise || !chain.expand))
+    else if (walks_lines(*member, options) && (chain.depthwise || !chain.expand))
       (chain.depthwise ? chain.project : chain.expand) = member;
     else
       return std::nullopt;

@@ -9,6 +9,15 @@
 
 namespace firn::plan {
 
+// Whether the tiles of a convolution, or of a contraction of one, can lie along lines of the image: register
+// tiles, or the walk of a depthwise convolution over blocks of channels.
+bool walks_lines(const Instruction& member, const PlanOptions& options);
+bool walks_lines_of_blocks(const Instruction& member, const PlanOptions& options);
+
+// Whether the plan of a fusion makes one kernel of it that has the loop over lines of the image around its
+// members, which have plans too.
+bool is_kernel_of_lines(const Instruction& fusion, const KernelPlans& plans);
+
 // The members of a chain; at least one of `expand` and `project` is there.
 struct DepthwiseChain {
   const Instruction *expand = nullptr, *depthwise = nullptr, *project = nullptr;

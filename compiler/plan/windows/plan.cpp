@@ -35,6 +35,14 @@ Fields DepthwiseChainPlan::fields() {
   return {number("rows", rows, at_least(1), "rows of the result that a strip has").with(Presence::Required)};
 }
 
+Fields LineBufferPlan::fields() {
+  Fields fields = {
+      number("rows", rows, at_least(1), "rows of the result whose operands are buffered together")
+          .with(Presence::Required)};
+  append(fields, code_fields(code));
+  return fields;
+}
+
 Fields PoolingPlan::fields() {
   return window_fields(tiling);
 }

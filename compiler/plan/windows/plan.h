@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/plan/contraction/plan.h"
+#include "compiler/plan/elements/plan.h"
 #include "compiler/plan/kernel_plan.h"
 
 namespace firn::plan {
@@ -32,6 +33,14 @@ struct DepthwisePlan {
 // what passes between them stays near. The members' own plans say how each is computed.
 struct DepthwiseChainPlan {
   int64_t rows = 0;
+  Fields fields();
+};
+
+// A convolution whose map is made in strips of as many lines as `rows` lines of the result read. The
+// convolution's own plan says how that is computed; `code` is that of the map's elements.
+struct LineBufferPlan {
+  int64_t rows = 0;
+  ElementCode code;
   Fields fields();
 };
 

@@ -2,6 +2,7 @@
 #include "compiler/plan/variations.h"
 #include "compiler/plan/varying_dims.h"
 #include "compiler/plan/windows/depthwise_chain.h"
+#include "compiler/plan/windows/line_buffer.h"
 #include "compiler/plan/windows/window_cycles.h"
 #include "compiler/plan/windows/windows.h"
 
@@ -71,6 +72,21 @@ protected:
   }
 };
 
+class LineBufferRules final : public RulesOf<LineBufferPlan> {
+public:
+  std::string complete(LineBufferPlan& plan, const Instruction& instruction,
+                       const PlanningContext& context) const override {
+    return plan::complete(plan, instruction, context.options);
+  }
+
+protected:
+  std::optional<LineBufferPlan> preferred(const Instruction& instruction,
+                                          const PlanningContext&) const override {
+    if (!has_fusion_kind(instruction, FusionKind::LineBuffer)) return std::nullopt;
+    return LineBufferPlan{instruction.attributes().integer("rows", 0), {}};
+  }
+};
+
 class PoolingRules final : public RulesOf<PoolingPlan> {
 public:
   std::string check_varying(const Instruction& instruction) const override {
@@ -120,6 +136,11 @@ const AlgorithmRules& depthwise_rules() {
 
 const AlgorithmRules& depthwise_chain_rules() {
   static const DepthwiseChainRules rules;
+  return rules;
+}
+
+const AlgorithmRules& line_buffer_rules() {
+  static const LineBufferRules rules;
   return rules;
 }
 

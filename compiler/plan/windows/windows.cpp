@@ -183,6 +183,11 @@ DepthwisePlan plan_scalar_depthwise(const Instruction& instruction, const Instru
     plan.mac = {MacKind::Fma, convolution.operand(0).dtype(), convolution.operand(1).dtype(), DType::I32};
   plan.tiling = cut(instruction.type(), window, in_integers ? kScalarIntegerPixels : kScalarPixels, k_extent,
                     options.goals.optimize_size() ? 0 : kMaxUnrolledFmas / 4);
+  // A tile of one pixel keeps no pipe busy along a longer dim either, and other kernels walk lines.
+  if (plan.tiling.pixels == 1 && window.back().size <= kMaxUnrolledWindow) {
+    plan.tiling.along = static_cast<int64_t>(window.size()) - 1;
+    plan.tiling.rolled = false;
+  }
   plan.rolled_epilogue = has_long_epilogue(instruction);
   plan.bias_in_accumulators = instruction.is(Opcode::Fusion);
   return plan;
