@@ -15,6 +15,7 @@ import sys
 EDGES = {
     "support": [],
     "load": ["support"],
+    "ptx": ["support"],
     "target": ["support"],
     "graph": ["support"],
     "training": ["graph"],
