@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace firn::ptx {
 namespace {
@@ -45,7 +46,7 @@ bool are_written(const uint8_t* flags, int bytes) {
   return true;
 }
 
-bool check_written(Warp& warp, const Op& op, int lane, Use use, const std::string& space, uint8_t* flags,
+bool check_written(Warp& warp, const Op& op, int lane, Use use, std::string_view space, uint8_t* flags,
                    uint64_t offset, int bytes) {
   if (use == Use::Write) {
     std::memset(flags, 1, static_cast<size_t>(bytes));
@@ -53,17 +54,18 @@ bool check_written(Warp& warp, const Op& op, int lane, Use use, const std::strin
   }
   if (are_written(flags, bytes)) return true;
   warp.fail(op, lane,
-            std::string(verb(use)) + " " + range(bytes, offset) + " of " + space + ", never written");
+            std::string(verb(use)) + " " + range(bytes, offset) + " of " + std::string(space) +
+                ", never written");
   return false;
 }
 
-void report(Warp& warp, const Op& op, int lane, Use use, const std::string& space, uint64_t offset, int bytes,
+void report(Warp& warp, const Op& op, int lane, Use use, std::string_view space, uint64_t offset, int bytes,
             const Conflict& conflict) {
   const Stamp& earlier = conflict.earlier;
   std::string who = earlier.block == warp.block.index
                         ? name_thread(warp.block, earlier.thread)
                         : "another block (" + std::to_string(earlier.block - 1) + ")";
-  std::string what = std::string(verb(use)) + " " + range(bytes, offset) + " of " + space;
+  std::string what = std::string(verb(use)) + " " + range(bytes, offset) + " of " + std::string(space);
   if (conflict.kind == Conflict::Kind::Pending)
     return warp.fail(op, lane, what + " before " + who + " has waited for its asynchronous copy");
   warp.fail(op, lane,
@@ -72,7 +74,7 @@ void report(Warp& warp, const Op& op, int lane, Use use, const std::string& spac
                 ", and nothing orders the two");
 }
 
-bool check_races(Warp& warp, const Op& op, int lane, Use use, const std::string& space, Cell* cells,
+bool check_races(Warp& warp, const Op& op, int lane, Use use, std::string_view space, Cell* cells,
                  int granule, uint64_t offset, int bytes) {
   int count = (bytes + granule - 1) / granule;
   const RaceChecker& races = warp.block.races;

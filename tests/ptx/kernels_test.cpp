@@ -2,9 +2,9 @@
 // found.
 #include "compiler/ptx/module.h"
 
-#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -202,10 +202,29 @@ TEST_CASE("statistics count instructions, bytes, conflicts and sectors") {
   CHECK(last.global_bytes_written == 70 * 45 * 4);
   CHECK(last.shared_bytes_read == last.shared_bytes_written);
   CHECK(last.bank_conflicts == 0); // the tile is padded to 33 columns
-  std::string text = read_text("transpose");
   REQUIRE(run_gemm(read_text("gemm"), {}) == "");
   CHECK(last.async_bytes == 4 * 4 * (32 * 16 + 16 * 32) * 4); // 4 blocks, 4 steps along k
   CHECK(last.lane_instructions[static_cast<size_t>(1)] >= 64 * 64 * 64);
+}
+
+TEST_CASE("speed", "[.speed]") {
+  constexpr int n = 192;
+  auto module = parse(read_text("gemm"));
+  REQUIRE(module);
+  auto a = random_floats(n * n, 4);
+  for (bool check_races : {true, false}) {
+    Memory memory;
+    uint64_t in = memory.allocate("a", a), out = memory.allocate("c", a.size() * 4);
+    Options options;
+    options.check_races = check_races;
+    std::clock_t begin = std::clock();
+    auto done = launch(*module, "gemm", {n / 32, n / 32, 1}, {64, 1, 1}, 0,
+                       Arguments().add(in).add(in).add(out).add(n), memory, options);
+    REQUIRE(done);
+    double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    WARN(static_cast<double>(done->lanes()) / seconds / 1e6 << " million lane instructions per CPU second"
+                                                            << (check_races ? ", races checked" : ""));
+  }
 }
 
 } // namespace firn::ptx
