@@ -3,6 +3,7 @@
 #include "compiler/ptx/execute.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string_view>
 
@@ -28,7 +29,7 @@ std::string range(int bytes, uint64_t offset) {
 bool is_inside(Warp& warp, const Op& op, int lane, Use use, const char* space, uint64_t offset, int bytes,
                uint64_t size) {
   auto wide = static_cast<uint64_t>(bytes);
-  if (offset % wide != 0)
+  if ((offset & (wide - 1)) != 0)
     warp.fail(op, lane,
               std::string(verb(use)) + " " + range(bytes, offset) + " of " + space + ", which is misaligned");
   else if (offset > size || size - offset < wide)
@@ -41,9 +42,14 @@ bool is_inside(Warp& warp, const Op& op, int lane, Use use, const char* space, u
 }
 
 bool are_written(const uint8_t* flags, int bytes) {
-  for (int i = 0; i < bytes; ++i)
-    if (!flags[i]) return false;
-  return true;
+  constexpr uint8_t kAll[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  switch (bytes) { // sizes that the compiler knows make one comparison
+  case 2: return std::memcmp(flags, kAll, 2) == 0;
+  case 4: return std::memcmp(flags, kAll, 4) == 0;
+  case 8: return std::memcmp(flags, kAll, 8) == 0;
+  case 16: return std::memcmp(flags, kAll, 16) == 0;
+  default: return std::memcmp(flags, kAll, static_cast<size_t>(bytes)) == 0;
+  }
 }
 
 bool check_written(Warp& warp, const Op& op, int lane, Use use, std::string_view space, uint8_t* flags,
@@ -76,7 +82,7 @@ void report(Warp& warp, const Op& op, int lane, Use use, std::string_view space,
 
 bool check_races(Warp& warp, const Op& op, int lane, Use use, std::string_view space, Cell* cells,
                  int granule, uint64_t offset, int bytes) {
-  int count = (bytes + granule - 1) / granule;
+  int count = (bytes + granule - 1) >> std::countr_zero(static_cast<unsigned>(granule));
   const RaceChecker& races = warp.block.races;
   Conflict conflict = use == Use::Read ? races.read(cells, count, warp.thread(lane), op.access)
                                        : races.write(cells, count, warp.thread(lane), op.access);
@@ -91,7 +97,8 @@ uint8_t* access_shared(Warp& warp, const Op& op, int lane, uint64_t offset, int 
   int granule = block.launch.kernel.shared_granule;
   if (block.launch.options.check_races &&
       !check_races(warp, op, lane, use, "shared memory",
-                   &block.shared_cells[offset / static_cast<uint64_t>(granule)], granule, offset, bytes))
+                   &block.shared_cells[offset >> std::countr_zero(static_cast<unsigned>(granule))], granule,
+                   offset, bytes))
     return nullptr;
   if (!check_written(warp, op, lane, use, "shared memory", &block.shared_written[offset], offset, bytes))
     return nullptr;
@@ -131,7 +138,7 @@ uint8_t* access_global(Warp& warp, const Op& op, int lane, uint64_t address, int
   }
   uint64_t offset = address % kBufferStride;
   auto wide = static_cast<uint64_t>(bytes);
-  if (offset % wide != 0 || offset > buffer->data.size() || buffer->data.size() - offset < wide) {
+  if ((offset & (wide - 1)) != 0 || offset > buffer->data.size() || buffer->data.size() - offset < wide) {
     is_inside(warp, op, lane, use, ("buffer '" + buffer->name + "'").c_str(), offset, bytes,
               buffer->data.size());
     return nullptr;
@@ -143,7 +150,7 @@ uint8_t* access_global(Warp& warp, const Op& op, int lane, uint64_t address, int
   if (launch.options.check_races && !(use == Use::Read && buffer->is_constant)) {
     GlobalShadow& shadow = is_variable ? launch.variable_shadow : launch.shadow;
     Cell* cells = shadow.cells(memory.index_of(address), offset);
-    int count = (bytes + shadow.granule() - 1) / shadow.granule();
+    int count = (bytes + shadow.granule() - 1) >> std::countr_zero(static_cast<unsigned>(shadow.granule()));
     const RaceChecker& races = warp.block.races;
     Conflict conflict = use == Use::Read ? races.read(cells, count, warp.thread(lane), op.access)
                                          : races.write(cells, count, warp.thread(lane), op.access);

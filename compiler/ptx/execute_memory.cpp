@@ -117,7 +117,8 @@ uint64_t bank_passes(const uint64_t* addresses, uint32_t mask, int width) {
       for (int byte = 0; byte < std::max(width, 4); byte += 4)
         words[count++] = (addresses[lane] + static_cast<uint64_t>(byte)) / 4;
     });
-    std::sort(words.begin(), words.begin() + count);
+    if (!std::is_sorted(words.begin(), words.begin() + count))
+      std::sort(words.begin(), words.begin() + count);
     std::array<uint8_t, 32> banks{};
     uint8_t largest = 0;
     for (size_t i = 0; i < count; ++i)

@@ -1,6 +1,8 @@
 // Races by stamps of time.
 #include "compiler/ptx/shadow.h"
 
+#include <bit>
+
 namespace firn::ptx {
 
 Conflict RaceChecker::read(Cell* cells, int count, uint32_t thread, Access access) const {
@@ -32,7 +34,7 @@ Conflict RaceChecker::write(Cell* cells, int count, uint32_t thread, Access acce
 Cell* GlobalShadow::cells(size_t buffer, uint64_t offset) {
   if (buffer >= pages_.size()) pages_.resize(buffer + 1);
   auto& pages = pages_[buffer];
-  uint64_t cell = offset / static_cast<uint64_t>(granule_);
+  uint64_t cell = offset >> std::countr_zero(static_cast<unsigned>(granule_));
   size_t page = cell / kPageCells;
   if (page >= pages.size()) pages.resize(page + 1);
   if (!pages[page]) pages[page] = std::make_unique<Cell[]>(kPageCells);

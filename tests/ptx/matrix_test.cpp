@@ -12,7 +12,7 @@ const std::string kHead = ".version 8.4\n.target sm_90\n.address_size 64\n";
 struct Product {
   const char* words; // behind "mma.sync.aligned."
   int m, n, k, a, b, c;
-  const char* kind; // of the factors
+  const char* kind; // type of the factors
 };
 
 std::string registers(const char* name, int count) {
