@@ -155,6 +155,7 @@ void finish(Decoder& decoder, Op op, Type result, Type type, size_t sources, Typ
 void decode_binary(Decoder& decoder) {
   Type type = decoder.expect_type();
   if (is_float_like(type)) return decode_float_arithmetic(decoder, type);
+  if (decoder.take("cc")) return decode_carry(decoder, type, false, true);
   Op op = decoder.begin(OpClass::Integer);
   bool saturates =
       type == Type::S32 && (decoder.opcode() == "add" || decoder.opcode() == "sub") && decoder.take("sat");
@@ -173,6 +174,7 @@ void decode_unary(Decoder& decoder) {
 void decode_product(Decoder& decoder) {
   Type type = decoder.expect_type();
   if (is_float_like(type)) return decode_float_arithmetic(decoder, type);
+  if (decoder.take("cc")) return decode_carry(decoder, type, false, true);
   bool has_sum = decoder.opcode() == "mad";
   Op op = decoder.begin(OpClass::Integer);
   size_t sources = has_sum ? 3 : 2;
@@ -269,12 +271,18 @@ void decode_sad(Decoder& decoder) {
   finish(decoder, op, type, type, 3, type);
 }
 
+void decode_with_carry(Decoder& decoder) {
+  bool writes = decoder.take("cc");
+  decode_carry(decoder, decoder.expect_type(), true, writes);
+}
+
 constexpr OpcodeDecoder kDecoders[] = {
-    {"add", decode_binary},  {"sub", decode_binary},      {"min", decode_binary},
-    {"max", decode_binary},  {"div", decode_binary},      {"rem", decode_binary},
-    {"abs", decode_unary},   {"neg", decode_unary},       {"mul", decode_product},
-    {"mad", decode_product}, {"mul24", decode_product24}, {"mad24", decode_product24},
-    {"dp4a", decode_dot},    {"dp2a", decode_dot},        {"sad", decode_sad},
+    {"add", decode_binary},      {"sub", decode_binary},      {"min", decode_binary},
+    {"max", decode_binary},      {"div", decode_binary},      {"rem", decode_binary},
+    {"abs", decode_unary},       {"neg", decode_unary},       {"mul", decode_product},
+    {"mad", decode_product},     {"mul24", decode_product24}, {"mad24", decode_product24},
+    {"dp4a", decode_dot},        {"dp2a", decode_dot},        {"sad", decode_sad},
+    {"addc", decode_with_carry}, {"subc", decode_with_carry}, {"madc", decode_with_carry},
 };
 
 } // namespace

@@ -31,6 +31,7 @@ Decoder::Decoder(const Unit& unit, const std::map<std::string, Place, std::less<
     : unit_(unit), globals_(globals), kernel_(kernel) {
   sink_ = new_row();
   predicate_sink_ = new_row();
+  carry_ = new_row();
 }
 
 Result Decoder::decode(const Function& entry) {

@@ -53,6 +53,7 @@ public:
   void address(const Operand& operand, Op& op);    // fills in a, value and is_short for the op's space
   uint32_t constant(uint64_t value);
   uint32_t new_row() { return kernel_.rows++; }
+  uint32_t carry_row() const { return carry_; }
   uint32_t sink(Type type) { return type == Type::Pred ? predicate_sink_ : sink_; }
 
   Op begin(OpClass op_class) const; // with guard and line of the instruction
@@ -104,7 +105,7 @@ private:
   const Instruction* at_ = nullptr;
   std::vector<bool> taken_;
   bool address_is_dynamic_ = false;
-  uint32_t sink_, predicate_sink_;
+  uint32_t sink_, predicate_sink_, carry_;
   std::optional<Diagnostic> error_;
 };
 
@@ -128,6 +129,8 @@ std::span<const OpcodeDecoder> control_decoders();
 // add, sub, mul, mad, fma, min, max, abs and neg exist for integers and floats.
 bool is_float_like(Type type); // one number or a pair
 void decode_float_arithmetic(Decoder& decoder, Type type);
+// add, sub and mad that write the carry (.cc), and addc, subc and madc, which read it.
+void decode_carry(Decoder& decoder, Type type, bool reads, bool writes);
 
 Execute negate_predicate_op(); // d = !a
 

@@ -76,11 +76,12 @@ private:
     return true;
   }
 
-  // Dots and double colons belong to a word if a letter or digit follows: "shared::cta", "%tid.x".
+  // Dots and double colons belong to a word if a letter or digit follows: "shared::cta", "%tid.x". Directives
+  // may follow each other without a blank (".reg.b32").
   bool read_word(Token& token, Token::Kind kind) {
     size_t begin = at_++;
     while (at_ < text_.size()) {
-      if (continues_word(peek()) || (peek() == '.' && continues_word(peek(1))))
+      if (continues_word(peek()) || (kind == Token::Kind::Word && peek() == '.' && continues_word(peek(1))))
         ++at_;
       else if (peek() == ':' && peek(1) == ':' && is_letter(peek(2)))
         at_ += 2;

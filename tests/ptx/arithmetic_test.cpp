@@ -107,6 +107,17 @@ TEST_CASE("products of integers") {
   });
 }
 
+TEST_CASE("arithmetic of many words") {
+  check({
+      {"add.cc.u32 %d, %a, %b; addc.u32 %d, 0, 0;", k32, {0xffffffff, 1}, 1},
+      {"add.cc.u32 %d, %a, %b; addc.u32 %d, 5, 0;", k32, {0xfffffffe, 1}, 5},
+      {"sub.cc.u32 %d, %a, %b; subc.u32 %d, 7, 0;", k32, {1, 2}, 6},
+      {"mad.lo.cc.u32 %d, %a, %b, 1; madc.hi.u32 %d, %a, %b, 0;", k32, {0xffffffff, 0xffffffff}, 0xfffffffe},
+      {"mad.lo.cc.u32 %d, %a, %b, -1; madc.hi.u32 %d, %a, %b, 0;", k32, {0xffffffff, 0xffffffff}, 0xffffffff},
+      {"add.cc.u64 %d, %a, %b; addc.cc.u64 %d, %a, 0; addc.u64 %d, 0, 0;", k64, {~uint64_t{0}, 1}, 1},
+  });
+}
+
 TEST_CASE("f32 as the host computes it") {
   const Signature two{"f32", {"f32", "f32"}};
   for (float a : edge_floats())

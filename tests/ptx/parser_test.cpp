@@ -26,7 +26,7 @@ TEST_CASE("a module's variables, functions and their parts") {
     .visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[12])
     .maxntid 128, 1, 1 .minnctapersm 2
     {
-      .reg .pred %p<3>; .reg .b32 %r<4>, %x;
+      .reg .pred %p<3>; .reg.b32 %r<4>, %x;
       .loc 1 2 3, function_name $L, inlined_at 1 2 3
       /* a comment
          of two lines */
