@@ -59,7 +59,7 @@ TEST_CASE("elementwise ops want one shape and dtype that they have a meaning for
 TEST_CASE("narrow wants f32, and bounds that its integers hold") {
   check({
       {"%x: f32[2]", "%r = narrow %x {high = 255, low = 0, to = u8} : u8[2]", "u8[2]"},
-      {"%x: f32[n]", "%r = narrow %x {high = 9, low = -9, to = i32, zero = -7} : i32[n]", "i32[n]"},
+      {"%x: f32[2,3]", "%r = narrow %x {high = 9, low = -9, to = i32, zero = -7} : i32[2,3]", "i32[2,3]"},
       {"%x: f64[2]", "%r = narrow %x {high = 255, low = 0, to = u8} : u8[2]", "x is f64[2], wants f32"},
       {"%x: f32[2]", "%r = narrow %x {high = 255, low = 0, to = i8} : i8[2]",
        "is clamped to 0 to 255, wants bounds of i8"},
