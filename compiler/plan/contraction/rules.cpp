@@ -60,6 +60,8 @@ public:
     std::optional<KernelRoot> root = find_contraction(instruction);
     bool may_be = root && root->op->is(Opcode::Convolution) && !context.by_rows;
     if (!may_be || context.options.goals.optimize_size()) return "its code is for speed";
+    for (const WindowDim& dim : root->op->attributes().window().dims)
+      if (dim.size > kMaxUnrolledWindow) return "its code grows with the window";
     return "";
   }
   std::string check_varying(const Instruction&) const override { return "planes do not vary"; }
