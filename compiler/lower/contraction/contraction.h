@@ -47,8 +47,8 @@ struct ContractionSpec {
   int word_k = 1;
   BlockScales block_scales = BlockScales::None;
   bool begins_groups = false; // operands->begin_group() has code
-  bool widens_rows =
-      false; // operands->begin_rows() has code, and widened_scalar() takes the place of scalar()
+  // Whether operands->begin_rows() has code, and widened_scalar() takes the place of scalar().
+  bool widens_rows = false;
 
   // Lines of a full column group of the packed operand, which are asked for ahead; 0: the operand is not
   // streamed from beyond the second cache level.
