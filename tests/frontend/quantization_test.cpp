@@ -249,6 +249,43 @@ TEST_CASE("rows that weights of few bits multiply may be bytes where accuracy_le
   }
 }
 
+TEST_CASE("constant weights of few bits stay as few, beside the zero points of their blocks") {
+  struct Row {
+    int64_t bits;
+    std::string type;
+    std::vector<uint8_t> zeros; // 1, 2, 3
+  };
+  const LiteralRef a = f32({1, 48}, Doubles(48, 1));
+  for (const Row& row : {Row{2, "u2", {0x39}}, Row{4, "u4", {0x21, 0x03}}, Row{8, "u8", {1, 2, 3}}}) {
+    const std::vector<uint8_t> none(static_cast<size_t>(6 * row.bits), 0);
+    Model model;
+    model.opsets = {{"", 21}, {kContrib, 1}};
+    model.graph.inputs = {value("a", F32, {1, 48})};
+    model.graph.outputs = {value("y", F32, {})};
+    for (bool has_zeros : {false, true}) {
+      model.graph.initializers = {tensor_header("w", U8, {1, 3, 2 * row.bits}).raw(9, none),
+                                  floats("s", {3}, {1, 10, 100})};
+      if (has_zeros)
+        model.graph.initializers.push_back(
+            tensor_header("z", U8, {static_cast<int64_t>(row.zeros.size())}).raw(9, row.zeros));
+      model.graph.nodes = {node(
+          "MatMulNBits", {"a", "w", "s", has_zeros ? "z" : ""}, {"y"},
+          {attribute("K", 48), attribute("N", 1), attribute("bits", row.bits), attribute("block_size", 16)},
+          kContrib)};
+      Imported imported = import_model(model);
+      INFO(imported.messages);
+      REQUIRE(imported.model);
+      const std::string text = imported.text();
+      INFO(text);
+      CHECK(contains(text, ": " + row.type + "[1,3,16]"));
+      CHECK(contains(text, ": " + row.type + (has_zeros ? "[1,3,1]" : "[]")));
+      CHECK(contains(text, "= dequantize "));
+      const double middle = static_cast<double>(int64_t{1} << (row.bits - 1));
+      CHECK(numbers(run(imported, {a})[0]) == Doubles{-16 * (has_zeros ? 1 + 20 + 300 : middle * 111)});
+    }
+  }
+}
+
 TEST_CASE("parameters of weights of few bits are as many as blocks") {
   auto import_product = [](const WireDim& scales, const WireDim& zeros,
                            const std::vector<const char*>& varying) {

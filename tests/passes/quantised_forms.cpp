@@ -178,8 +178,9 @@ Build recurrent(const char* cell, int64_t gates, int64_t steps) {
 Build matmul_nbits(int64_t bits, int64_t rows) {
   return [=](QuantisedModel& m) {
     const int64_t steps = 128, columns = 192, blocks = steps / kBlock;
-    std::string w = m.packed({columns, blocks, kBlock * bits / 8}), scale = m.scales({columns * blocks});
-    return m.op("MatMulNBits", {m.input({rows, steps}), w, scale},
+    std::string w = m.packed({columns, blocks, kBlock * bits / 8}), scale = m.scales({columns * blocks}),
+                zeros = m.packed_zero_points({columns, blocks * bits / 8});
+    return m.op("MatMulNBits", {m.input({rows, steps}), w, scale, zeros},
                 {attribute("K", steps), attribute("N", columns), attribute("bits", bits),
                  attribute("block_size", kBlock)},
                 "com.microsoft");
@@ -251,13 +252,13 @@ std::vector<Form> quantised_forms() {
        Multiplies::NarrowWeights},
       {"weights-only Conv strided", conv({64, 64, 3, 3}, window(1, 2)), kFloat, kByteWeights, kChannel, kFew,
        Multiplies::NarrowWeights},
-      {"MatMulNBits of 4 bits, 1 row", matmul_nbits(4, 1), kFloat, kFewBits, kBlocks, kNone,
+      {"MatMulNBits of 4 bits, 1 row", matmul_nbits(4, 1), kFloat, kFewBits, kBlocks, kAny,
        Multiplies::NarrowWeights},
-      {"MatMulNBits of 4 bits, 17 rows", matmul_nbits(4, 17), kFloat, kFewBits, kBlocks, kNone,
+      {"MatMulNBits of 4 bits, 17 rows", matmul_nbits(4, 17), kFloat, kFewBits, kBlocks, kAny,
        Multiplies::NarrowWeights},
-      {"MatMulNBits of 8 bits, 1 row", matmul_nbits(8, 1), kFloat, kUnsigned, kBlocks, kNone,
+      {"MatMulNBits of 8 bits, 1 row", matmul_nbits(8, 1), kFloat, kUnsigned, kBlocks, kAny,
        Multiplies::NarrowWeights},
-      {"MatMulNBits of 8 bits, 17 rows", matmul_nbits(8, 17), kFloat, kUnsigned, kBlocks, kNone,
+      {"MatMulNBits of 8 bits, 17 rows", matmul_nbits(8, 17), kFloat, kUnsigned, kBlocks, kAny,
        Multiplies::NarrowWeights},
       {"embedding by rows", embedding(0), kFloat, kByteWeights, kWhole, kAny, Multiplies::Nothing},
       {"embedding by columns", embedding(1), kFloat, kByteWeights, kChannel, kAny, Multiplies::Nothing},

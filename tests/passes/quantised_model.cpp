@@ -162,6 +162,13 @@ std::string QuantisedModel::packed(const Dims& dims) {
   return name;
 }
 
+std::string QuantisedModel::packed_zero_points(const Dims& dims) {
+  if (weights_.zero_points == ZeroPoints::None) return "";
+  const int64_t middle = weights_.bits() == 4 ? 0x88 : 0x80;
+  const bool is_any = weights_.zero_points == ZeroPoints::Any;
+  return tensor(DType::U8, dims, is_any ? 0 : middle, is_any ? 255 : middle);
+}
+
 Dims QuantisedModel::parameter_dims(const Dims& dims, int64_t channels, int64_t steps) const {
   if (weights_.scale_per == Per::Tensor) return {};
   if (weights_.scale_per == Per::Channel) return {dims[static_cast<size_t>(channels)]};

@@ -69,6 +69,8 @@ public:
   std::string zero_points(const Dims& dims);
   // Weights in bytes from 0 on, whatever the type, in the form that MatMulNBits reads.
   std::string packed(const Dims& dims);
+  // Zero points in such bytes; empty: the model's weights have none.
+  std::string packed_zero_points(const Dims& dims);
 
   std::string encode(const std::string& output);
   int64_t bytes() const { return bytes_; } // bytes of constants as integers, their parameters and biases

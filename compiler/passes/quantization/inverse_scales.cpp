@@ -2,6 +2,7 @@
 #include "compiler/passes/quantization/inverse_scales.h"
 
 #include "compiler/graph/producers.h"
+#include "compiler/graph/quantization.h"
 #include "compiler/passes/quantization/quantized_values.h"
 #include "compiler/passes/quantization/value_ranges.h"
 
@@ -20,8 +21,8 @@ bool takes_factor(Value sum, double factor, int terms) {
     auto found = value_ranges(sum);
     return found && (*found * by).are_finite();
   }
-  if (auto numbers = dequantized(sum)) {
-    auto found = numbers->scale ? value_ranges(numbers->scale) : std::nullopt;
+  if (def.is(Opcode::Dequantize)) {
+    auto found = is_unit_scale(def.operand(1)) ? std::nullopt : value_ranges(def.operand(1));
     return found && (*found * by).are_normal();
   }
   if (def.is(Opcode::Multiply))
@@ -44,9 +45,10 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
   if (def.is(Opcode::Add))
     return builder.op(Opcode::Add,
                       {times(builder, def.operand(0), factor), times(builder, def.operand(1), factor)});
-  if (auto numbers = dequantized(sum)) {
-    numbers->scale = times(builder, numbers->scale, factor);
-    return dequantize_like(builder, numbers->integers, *numbers);
+  if (def.is(Opcode::Dequantize)) {
+    std::vector<Value> operands(def.operands().begin(), def.operands().end());
+    operands[1] = times(builder, operands[1], factor);
+    return builder.op(Opcode::Dequantize, std::move(operands), def.attributes());
   }
   int constant = is_constant_expression(def.operand(1)) ? 1 : 0;
   return builder.op(Opcode::Multiply,

@@ -10,7 +10,7 @@
 #include "compiler/graph/composites.h"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -161,8 +161,10 @@ void import_gemm_quantized(NodeContext& node) {
   Value sum = matrix_product(node, a, centered(node, b, by_column(node, node.input(5), b)));
   if (node.has_input(6)) sum = add(node, sum, node.input(6));
   Value scale = multiply(node, parameter(node, 1), by_column(node, node.input(4), b));
-  Value y =
-      multiply(node, node.convert(sum, DType::F32), times(node, scale, node.float_attribute("alpha", 1)));
+  scale = times(node, scale, node.float_attribute("alpha", 1));
+  if (!sum || !scale) return;
+  Value y = node.op(Opcode::Dequantize, {sum, scale},
+                    scale.rank() == 1 ? Attributes{{"axis", int64_t{1}}} : Attributes{});
   if (node.failed()) return;
   node.set_output(0, node.has_input(7)
                          ? quantized(node, y, 7, node.has_input(8) ? node.input(8).dtype() : DType::U8)
@@ -195,12 +197,11 @@ void import_matmul_to_float(NodeContext& node) {
 
 constexpr int64_t kMax = int64_t{1} << 30; // extents and blocks, so that products of two do not overflow
 
-// u8 [..., n] as i32 [..., n * 8 / bits], the lowest bits first.
+// u8 [..., n] as i32 [..., n * 8 / bits], the lowest bits first; bytes stay u8.
 Value unpacked(NodeContext& node, Value x, int64_t bits) {
-  if (!x) return {};
+  if (!x || bits == 8) return x;
   std::vector<Dim> dims = x.type().dims;
   Value wide = node.convert(x, DType::I32);
-  if (bits == 8) return wide;
   Values parts;
   for (int64_t shift = 0; shift < 8; shift += bits) {
     Value part = node.binary(Opcode::ShiftRight, wide, node.scalar_int(DType::I32, shift));
@@ -212,47 +213,26 @@ Value unpacked(NodeContext& node, Value x, int64_t bits) {
   return node.reshape(node.concatenate(std::move(parts), x.rank()), dims);
 }
 
-// f32 [rows, blocks] of zero points: given packed in u8, as floats, or left out.
-Value block_zeros(NodeContext& node, Value given, int64_t bits, int64_t rows, int64_t blocks) {
-  if (!given) return node.scalar(DType::F32, static_cast<double>(int64_t{1} << (bits - 1)));
-  if (given.dtype() != DType::U8)
-    return node.convert(reshape_where_equal(node, given, {Dim(rows), Dim(blocks)}), DType::F32);
-  int64_t bytes = (blocks * bits + 7) / 8;
-  Value all = unpacked(node, reshape_where_equal(node, given, {Dim(rows), Dim(bytes)}), bits);
-  return all ? node.convert(node.slice_dim(all, 1, 0, blocks), DType::F32) : all;
-}
-
-// Element `i` of a row of packed integers, the lowest bits of a byte first.
-int bits_at(std::span<const uint8_t> row, int64_t i, int64_t bits) {
-  int64_t at = i * bits;
-  return row[static_cast<size_t>(at / 8)] >> (at % 8) & ((1 << bits) - 1);
-}
-
-// Constant weights [rows, blocks, block] less their zero points, as i8; nothing if they are not constant, or
-// some do not fit.
-Value centered_weights(NodeContext& node, Value packed, Value zeros, int64_t bits,
-                       std::array<int64_t, 3> dims) {
-  LiteralRef weights = node.constant(packed), points = node.constant(zeros);
-  if (!weights || weights->dtype() != DType::U8 || (zeros && (!points || points->dtype() != DType::U8)))
-    return {};
-  auto [rows, blocks, block] = dims;
-  size_t row_bytes = static_cast<size_t>(blocks * block * bits / 8),
-         zero_bytes = static_cast<size_t>((blocks * bits + 7) / 8);
-  if (points && points->data<uint8_t>().size() != static_cast<size_t>(rows) * zero_bytes) return {};
-  auto centered = std::make_shared<Literal>(DType::I8, std::vector<int64_t>{rows, blocks, block});
-  std::span<int8_t> out = centered->mutable_data<int8_t>();
-  std::span<const uint8_t> in = weights->data<uint8_t>();
-  for (int64_t row = 0, at = 0; row < rows; ++row) {
-    std::span<const uint8_t> own = in.subspan(static_cast<size_t>(row) * row_bytes, row_bytes), zero_row;
-    if (points) zero_row = points->data<uint8_t>().subspan(static_cast<size_t>(row) * zero_bytes, zero_bytes);
-    for (int64_t i = 0; i < blocks * block; ++i, ++at) {
-      int zero = points ? bits_at(zero_row, i / block, bits) : 1 << (bits - 1);
-      int value = bits_at(own, i, bits) - zero;
-      if (value < INT8_MIN || value > INT8_MAX) return {};
-      out[static_cast<size_t>(at)] = static_cast<int8_t>(value);
+// Constant rows of packed numbers as u2, u4 or u8 of `dims`, whose first dim counts the rows; null if they
+// are not constant. A row's last byte may hold bits of no number.
+Value packed_constant(NodeContext& node, Value packed, int64_t bits, const std::vector<int64_t>& dims) {
+  LiteralRef given = node.constant(packed);
+  if (!given || given->dtype() != DType::U8 || given->is_opaque()) return {};
+  const DType dtype = bits == 2 ? DType::U2 : bits == 4 ? DType::U4 : DType::U8;
+  auto made = std::make_shared<Literal>(dtype, dims);
+  std::span<const uint8_t> in = given->data<uint8_t>();
+  const int64_t rows = dims[0], count = made->num_elements() / rows, row_bytes = (count * bits + 7) / 8;
+  if (static_cast<int64_t>(in.size()) != rows * row_bytes) return {};
+  if (count * bits % 8 == 0)
+    std::memcpy(made->mutable_bytes().data(), in.data(), in.size());
+  else
+    for (int64_t i = 0; i < made->num_elements(); ++i) {
+      const int64_t bit = i % count * bits;
+      made->set_int(i, in[static_cast<size_t>(i / count * row_bytes + bit / 8)] >> (bit % 8));
     }
-  }
-  return node.model_constant(std::move(centered));
+  Value numbers = node.model_constant(std::move(made));
+  if (numbers) numbers.def->set_location(packed.def->location());
+  return numbers;
 }
 
 // A matrix [n,k] of `bits` bits in `blocks` blocks along k, the last of which is padded.
@@ -279,35 +259,62 @@ std::optional<BlockMatrix> read_block_matrix(NodeContext& node) {
   return m;
 }
 
+// Integers of weights, and one zero point for each row and block, of the same dtype.
+struct BlockIntegers {
+  Value weights, zeros;
+};
+
+// Weights as they are stored where they and their zero points are constants, else i32, or f32 if zero points
+// are floats.
+BlockIntegers block_integers(NodeContext& node, const BlockMatrix& m) {
+  Value packed = node.input(1), given = node.input(3);
+  const double middle = static_cast<double>(int64_t{1} << (m.bits - 1));
+  const bool are_packed = !given || given.dtype() == DType::U8, has_ids = node.has_input(4);
+  if (are_packed && !has_ids) {
+    if (Value weights = packed_constant(node, packed, m.bits, {m.n, m.blocks, m.block})) {
+      if (!given) return {weights, node.scalar(weights.dtype(), middle)};
+      if (Value zeros = packed_constant(node, given, m.bits, {m.n, m.blocks, 1})) return {weights, zeros};
+    }
+  }
+  Value bytes = node.reshape_to(packed, {m.n, m.blocks, m.block * m.bits / 8});
+  Value weights = unpacked(node, bytes, m.bits);
+  if (!weights) return {};
+  if (!are_packed) {
+    weights = node.convert(weights, DType::F32);
+    given = node.convert(reshape_where_equal(node, given, {Dim(m.n), Dim(m.blocks)}), DType::F32);
+  } else if (given) {
+    const int64_t row_bytes = (m.blocks * m.bits + 7) / 8;
+    given = unpacked(node, reshape_where_equal(node, given, {Dim(m.n), Dim(row_bytes)}), m.bits);
+    if (given) given = node.slice_dim(given, 1, 0, m.blocks);
+  } else {
+    return {weights, node.scalar(weights.dtype(), middle)};
+  }
+  return {weights, given ? node.unsqueeze(given, 2) : given};
+}
+
 // The matrix as f32 [n,k], dequantised block by block.
 Value block_weights(NodeContext& node, const BlockMatrix& m) {
   auto whole = [&](Value weights) {
     weights = node.reshape_to(weights, {m.n, m.blocks * m.block});
     return m.blocks * m.block == m.k ? weights : node.slice_dim(weights, 1, 0, m.k);
   };
-  Value packed = node.input(1), zeros = node.input(3);
   Value scales = reshape_where_equal(node, node.input(2), {Dim(m.n), Dim(m.blocks)});
   scales = node.convert(scales, DType::F32);
   if (!scales) return {};
-  if (node.has_input(4)) {
-    // Input 4 gives the block of each column, whose scale and zero point it takes.
-    if (!node.check_dims(4, {m.k})) return {};
-    auto of_block = [&](Value x) {
-      return x && x.rank() > 0 ? node.op(Opcode::Gather, {x, node.input(4)}, {{"axis", int64_t{1}}}) : x;
-    };
-    Value weights = unpacked(node, node.reshape_to(packed, {m.n, m.blocks * m.block * m.bits / 8}), m.bits);
-    weights = subtract(node, node.convert(whole(weights), DType::F32),
-                       of_block(block_zeros(node, zeros, m.bits, m.n, m.blocks)));
-    return multiply(node, weights, of_block(scales));
-  }
   scales = node.unsqueeze(scales, 2);
-  if (Value weights = centered_weights(node, packed, zeros, m.bits, {m.n, m.blocks, m.block}))
-    return whole(multiply(node, node.convert(weights, DType::F32), scales));
-  Value bytes = node.reshape_to(packed, {m.n, m.blocks, m.block * m.bits / 8});
-  Value weights = node.convert(unpacked(node, bytes, m.bits), DType::F32);
-  zeros = block_zeros(node, zeros, m.bits, m.n, m.blocks);
-  if (zeros && zeros.rank() > 0) zeros = node.unsqueeze(zeros, 2);
-  return whole(multiply(node, subtract(node, weights, zeros), scales));
+  BlockIntegers integers = block_integers(node, m);
+  if (!integers.weights || !integers.zeros) return {};
+  auto dequantised = [&](Value x, Value scale, Value zero) {
+    return node.op(Opcode::Dequantize, {x, scale, zero});
+  };
+  if (!node.has_input(4)) return whole(dequantised(integers.weights, scales, integers.zeros));
+  // Input 4 gives the block of each column, whose scale and zero point it takes.
+  if (!node.check_dims(4, {m.k})) return {};
+  auto of_block = [&](Value x) {
+    if (x.rank() == 0) return x;
+    return node.op(Opcode::Gather, {node.squeeze(x, 2), node.input(4)}, {{"axis", int64_t{1}}});
+  };
+  return dequantised(whole(integers.weights), of_block(scales), of_block(integers.zeros));
 }
 
 // A times the transposed matrix [N,K]. accuracy_level gives the dtype to which A may be rounded; this level
@@ -368,31 +375,37 @@ std::optional<BlockTable> read_block_table(NodeContext& node) {
   return table;
 }
 
-// The parameter of each block, gathered at the indices and repeated for all elements of `taken`.
-Value gathered_parameter(NodeContext& node, const BlockTable& table, Value parameter, Value taken) {
-  Value indices = node.input(1);
-  bool by_index = table.gathered == table.blocked;
-  int axis = table.blocked + (table.blocked > table.gathered ? indices.rank() - 1 : 0);
-  auto extent = by_index ? node.static_dim(0, axis) : node.static_dim(taken, axis, "the table");
+// The parameter of each block gathered at the indices. Where blocks lie along another dim than that, it has
+// one element for each block of `taken`, along `axis`; else one for each element.
+struct GatheredParameters {
+  int axis = 0;
+  bool by_block = false;
+  Value indices;
+};
+std::optional<GatheredParameters> gathered_parameters(NodeContext& node, const BlockTable& table,
+                                                      Value taken) {
+  GatheredParameters found{.axis = table.blocked, .indices = node.input(1)};
+  found.by_block = table.gathered != table.blocked;
+  if (table.blocked > table.gathered) found.axis += found.indices.rank() - 1;
+  auto extent =
+      found.by_block ? node.static_dim(taken, found.axis, "the table") : node.static_dim(0, table.blocked);
   auto blocks = node.static_dim(2, table.blocked);
   if (!extent || !blocks ||
       !node.check(*blocks == (*extent + table.block - 1) / table.block,
                   "has " + std::to_string(*blocks) + " scales for " + std::to_string(*extent) + " elements"))
-    return {};
-  if (by_index) {
-    auto number = [&](int64_t value) { return node.scalar_int(indices.dtype(), value); };
-    Value from_end = add(node, indices, number(*extent));
-    indices = node.select(node.compare("lt", indices, number(0)), from_end, indices);
-    indices = divide(node, indices, number(table.block));
-  }
-  Value all = node.op(Opcode::Gather, {parameter, indices}, {{"axis", int64_t{table.gathered}}});
-  return by_index || !all ? all : repeated(node, all, axis, table.block, *extent);
+    return std::nullopt;
+  if (found.by_block) return found;
+  Value& indices = found.indices;
+  auto number = [&](int64_t value) { return node.scalar_int(indices.dtype(), value); };
+  Value from_end = add(node, indices, number(*extent));
+  indices = node.select(node.compare("lt", indices, number(0)), from_end, indices);
+  indices = divide(node, indices, number(table.block));
+  return found;
 }
 
-// The zero point of each block, or of all.
+// The zero points of all blocks as the table's numbers are; null if these have none.
 Value block_table_zeros(NodeContext& node, const BlockTable& table) {
-  if (!table.zeros) return node.scalar_int(DType::I32, table.is_bytes() ? int64_t{1} << (table.bits - 1) : 0);
-  if (!table.is_bytes()) return node.convert(table.zeros, DType::I32);
+  if (!table.zeros || !table.is_bytes()) return table.zeros;
   // The last byte of a row may hold bits of no block.
   auto last = node.static_dim(2, table.scales.rank() - 1);
   Value all = unpacked(node, table.zeros, table.bits);
@@ -402,21 +415,32 @@ Value block_table_zeros(NodeContext& node, const BlockTable& table) {
 void import_gather_blocks(NodeContext& node) {
   auto table = read_block_table(node);
   if (!table) return;
-  Value x = node.op(Opcode::Gather, {table->values, node.input(1)}, {{"axis", int64_t{table->gathered}}});
-  if (!x) return;
-  x = table->is_bytes() ? unpacked(node, x, table->bits) : node.convert(x, DType::I32);
-  Value zero = block_table_zeros(node, *table);
-  if (!x || !zero) return;
-  if (table->zeros) {
-    if (!node.check(zero.type().dims == table->scales.type().dims,
-                    "zero points are of " + zero.type().to_string() + " blocks, wants those of the scales, " +
-                        table->scales.type().to_string()))
-      return;
-    zero = gathered_parameter(node, *table, zero, x);
+  auto gathered = [&](Value x, Value indices) {
+    return node.op(Opcode::Gather, {x, indices}, {{"axis", int64_t{table->gathered}}});
+  };
+  Value x = gathered(table->values, node.input(1));
+  if (x && table->is_bytes()) x = unpacked(node, x, table->bits);
+  Value zeros = block_table_zeros(node, *table);
+  if (!x || node.failed()) return;
+  if (table->zeros &&
+      !node.check(zeros.type().dims == table->scales.type().dims,
+                  "zero points are of " + zeros.type().to_string() + " blocks, wants those of the scales, " +
+                      table->scales.type().to_string()))
+    return;
+  auto parameters = gathered_parameters(node, *table, x);
+  if (!parameters) return;
+  if (zeros)
+    zeros = gathered(zeros, parameters->indices);
+  else if (table->is_bytes())
+    zeros = node.scalar_int(x.dtype(), int64_t{1} << (table->bits - 1));
+  Values operands{x, gathered(node.convert(table->scales, DType::F32), parameters->indices)};
+  if (zeros) operands.push_back(zeros);
+  Attributes attributes;
+  if (parameters->by_block) {
+    attributes.set("axis", int64_t{parameters->axis});
+    attributes.set("block", table->block);
   }
-  if (table->zeros || table->is_bytes()) x = subtract(node, x, zero);
-  Value scale = gathered_parameter(node, *table, node.convert(table->scales, DType::F32), x);
-  Value y = multiply(node, node.convert(x, DType::F32), scale);
+  Value y = node.op(Opcode::Dequantize, std::move(operands), std::move(attributes));
   node.set_output(0, node.convert(y, table->scales.dtype()));
 }
 
