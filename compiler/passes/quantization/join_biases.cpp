@@ -14,7 +14,6 @@
 // - Establishes, breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/graph_forms.h"
 

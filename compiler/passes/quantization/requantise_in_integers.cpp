@@ -17,7 +17,6 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantization/byte_function.h"
 #include "compiler/passes/quantization/integer_terms.h"
-#include "compiler/passes/quantization/spelled_quantization.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/byte_values.h"
 #include "compiler/plan/composites.h"
