@@ -58,6 +58,7 @@ std::unique_ptr<InstructionSet> make_instruction_set(const Machine& target, llvm
   case Arch::X86_64: return make_x86(target, module, ir);
   case Arch::AArch64: return make_aarch64(target, module, ir);
   case Arch::Arm: return make_arm(target, module, ir);
+  case Arch::Nvptx:
   case Arch::Other: break;
   }
   return std::make_unique<InstructionSet>(target, module, ir);

@@ -5,13 +5,14 @@
 #include "compiler/support/diagnostic.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace firn {
 
-enum class Arch : uint8_t { X86_64, AArch64, Arm, Other };
+enum class Arch : uint8_t { X86_64, AArch64, Arm, Nvptx, Other };
 
 // The cache line of every CPU in the table; a few have lines twice as long, which come in halves.
 inline constexpr int64_t kCacheLineBytes = 64;
@@ -87,7 +88,32 @@ struct CpuFacts {
   bool has_caches() const { return l1_bytes > 0; }
 };
 
-// A machine: what every one has, and the facts of its CPU.
+// Threads of a warp, which run in step.
+inline constexpr int kWarpThreads = 32;
+inline constexpr int kMaxBlockThreads = 1024;
+
+// A GPU as its kernels see it. Rates are those of one SM, a multiprocessor, and count a product and its
+// addition as one.
+struct GpuFacts {
+  int sm = 0;            // compute capability, major times ten plus minor
+  std::string_view part; // the part that stands for it
+  int sms = 0;
+  int warps_per_sm = 0, blocks_per_sm = 0; // at the same time
+  int64_t registers_per_sm = 65536;        // each has 32 bits
+  int registers_per_thread = 255;
+  int64_t shared_bytes_per_sm = 0, shared_bytes_per_block = 0;
+  int fma_per_cycle = 0; // f32
+  // Matrix instructions; 0: there are none.
+  int tf32_per_cycle = 0, half_per_cycle = 0, bytes_per_cycle = 0;
+  double gigahertz = 0;
+  int64_t l2_bytes = 0;
+  double memory_gigabytes_per_second = 0;
+  double launch_microseconds = 2; // from the end of one kernel to the start of the next
+  double barrier_cycles = 30;     // in which the warps of a block wait for each other
+};
+
+// A machine: what every one has, the facts of its CPU, and those of its GPU if kernels run there: `cpu` then
+// tells what one thread of it can do.
 struct Machine {
   std::string triple;    // normalised, e.g. x86_64-unknown-linux-gnu
   std::string processor; // LLVM's name of the CPU, e.g. x86-64-v3, znver4, cortex-m4
@@ -98,10 +124,11 @@ struct Machine {
   // not exceed; those of the widest element on microcontrollers, which have neither.
   int buffer_alignment = kCacheLineBytes;
   CpuFacts cpu;
+  std::optional<GpuFacts> gpu;
 
   // Bits of include/firn/abi.h that the running CPU must have; the class constructor checks them.
   uint64_t required_cpu_features = 0;
-  std::string display_name() const { return processor; }
+  std::string display_name() const { return gpu ? "sm_" + std::to_string(gpu->sm) : processor; }
 };
 
 // `triple` empty: the host's. `cpu` empty: the default of the architecture (x86-64-v3, armv8-a generic, ...);
