@@ -128,6 +128,7 @@ private:
   void find_divisors(const Block& block) {
     for (const auto& op : block.ops) {
       if (op_kind_info(op->kind).group == OpGroup::Memory && concerns(*op)) divisors_.add(op->index);
+      if (op->kind == OpKind::CopyAsync && op->buffers[0] == read_) divisors_.add(op->source);
       if (op->kind == OpKind::For) divisors_.add(op->lower);
       for (const Block& inner : op->blocks) find_divisors(inner);
     }
@@ -190,8 +191,16 @@ private:
       case OpKind::TileLoad:
       case OpKind::TileStore: add_tile(*op); break;
       case OpKind::CallRuntime: add_call(*op); break;
+      case OpKind::CopyAsync: // arrives later
+        if (op->buffers[0] == read_) add_whole(start_access(false), read_);
+        break;
       case OpKind::For:
         open_loop(*op->symbol, replaced(op->lower), replaced(op->upper), op->step, /*ordered=*/true);
+        visit(op->blocks[0]);
+        close_loop();
+        break;
+      case OpKind::Threads:
+        open_loop(*op->symbol, 0, kernel_.threads, 1, /*ordered=*/false);
         visit(op->blocks[0]);
         close_loop();
         break;

@@ -410,4 +410,76 @@ IntExpr Builder::set_phases(int64_t count) {
   return IntExpr::symbol(kernel_.phase);
 }
 
+// Kernels of threads.
+
+int Builder::add_shared(std::string name, Scalar element, int64_t size, int alignment) {
+  int number = add_scratch(std::move(name), element, size);
+  kernel_.scratch.back().shared = true;
+  kernel_.scratch.back().alignment = alignment;
+  return number;
+}
+
+void Builder::set_threads(int count) {
+  kernel_.threads = count;
+}
+
+std::vector<Register> Builder::threads(
+    const std::vector<Register>& spread,
+    const std::function<std::vector<Register>(const IntExpr& thread, const std::vector<Register>& own)>&
+        body) {
+  SymbolRef symbol = new_symbol("t", 0, kernel_.threads - 1);
+  std::vector<MachineType> own;
+  for (MachineType type : types_of(spread)) own.push_back(type.with_spread(false));
+  std::vector<MachineType> yielded;
+  Block block = make_block(own, [&](const std::vector<Register>& values) {
+    std::vector<Register> results = body(IntExpr::symbol(symbol), values);
+    yielded = types_of(results);
+    return results;
+  });
+  std::vector<Register> results;
+  for (MachineType type : yielded) results.push_back(add_value(type.with_spread(true)));
+  Op& op = append(OpKind::Threads);
+  op.symbol = symbol;
+  op.operands = spread;
+  op.results = results;
+  op.blocks.push_back(std::move(block));
+  return results;
+}
+
+Register Builder::shuffle_xor(Register spread, int mask) {
+  Register result = add_value(type(spread));
+  Op& op = append(OpKind::ShuffleXor);
+  op.operands = {spread};
+  op.results = {result};
+  op.integers = {mask};
+  return result;
+}
+
+Register Builder::shuffle_down(Register spread, int distance) {
+  Register result = add_value(type(spread));
+  Op& op = append(OpKind::ShuffleDown);
+  op.operands = {spread};
+  op.results = {result};
+  op.integers = {distance};
+  return result;
+}
+
+void Builder::copy_async(int to, const IntExpr& index, int from, const IntExpr& source, int bytes,
+                         Register condition) {
+  std::vector<Register> operands;
+  if (condition) operands.push_back(condition);
+  Op& op = emit_memory(OpKind::CopyAsync, std::move(operands), to, index);
+  op.buffers = {from};
+  op.source = source;
+  op.integers = {bytes};
+}
+
+void Builder::copy_commit() {
+  append(OpKind::CopyCommit);
+}
+
+void Builder::copy_wait(int groups_in_flight) {
+  append(OpKind::CopyWait).integers = {groups_in_flight};
+}
+
 } // namespace firn::kernel

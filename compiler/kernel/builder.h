@@ -18,6 +18,8 @@ public:
   // Parameters and scratch. All parameters must be added before the first scratch is.
   int add_parameter(std::string name, Scalar element, int64_t size, bool written, int alignment = 64);
   int add_scratch(std::string name, Scalar element, int64_t size);
+  // Memory that all threads of a block share, in kernels of threads.
+  int add_shared(std::string name, Scalar element, int64_t size, int alignment = 16);
 
   Register constant(MachineType type,
                     double value); // floats: rounded to the type; integers: exact up to 2^53
@@ -100,6 +102,24 @@ public:
   IntExpr set_parallel(const IntExpr& count, std::string name = "p");
   // Sets how many phases the iterations of that loop have; returns the number of the current one.
   IntExpr set_phases(int64_t count);
+
+  // Makes the kernel one of threads, so many in each block.
+  void set_threads(int count);
+  // The code of each thread: it gets the thread's number and its own values of `spread`, and returns its own
+  // values of the results.
+  std::vector<Register>
+  threads(const std::vector<Register>& spread,
+          const std::function<std::vector<Register>(const IntExpr& thread, const std::vector<Register>& own)>&
+              body);
+  // Values of other threads of the warp, see kernel_ops.def.
+  Register shuffle_xor(Register spread, int mask);
+  Register shuffle_down(Register spread, int distance);
+  // In the code of a thread: begins to copy `bytes` from `source` of buffer `from` to `index` of buffer `to`,
+  // which is shared; zeros if the condition, which may be none, is false.
+  void copy_async(int to, const IntExpr& index, int from, const IntExpr& source, int bytes,
+                  Register condition = {});
+  void copy_commit();
+  void copy_wait(int groups_in_flight);
 
 private:
   Op& append(OpKind kind);

@@ -64,8 +64,18 @@ int buffer_alignment(const Program& program) {
   return max > 0 ? max : 64;
 }
 
+size_t blocks_of(OpKind kind) {
+  switch (kind) {
+  case OpKind::For:
+  case OpKind::Threads: return 1;
+  case OpKind::While:
+  case OpKind::If: return 2;
+  default: return 0;
+  }
+}
+
 std::string MachineType::to_string() const {
-  std::string text(scalar_name(scalar));
+  std::string text = (spread ? "spread " : "") + std::string(scalar_name(scalar));
   if (lanes != 1) text += "x" + std::to_string(lanes);
   return text;
 }

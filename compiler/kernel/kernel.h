@@ -20,13 +20,15 @@ enum class OpKind : uint8_t {
 #define FIRN_KERNEL_OP(enumerator, mnemonic, operands, group) enumerator,
 #include "compiler/kernel/kernel_ops.def"
 };
-enum class OpGroup : uint8_t { Leaf, Float, Integer, Compare, Cast, Vector, Tile, Memory, Control };
+enum class OpGroup : uint8_t { Leaf, Float, Integer, Compare, Cast, Vector, Tile, Memory, Warp, Control };
 struct OpKindInfo {
   std::string_view mnemonic;
   int operands;
   OpGroup group;
 };
 const OpKindInfo& op_kind_info(OpKind kind);
+// The blocks that an op of the kind holds.
+size_t blocks_of(OpKind kind);
 
 // Machine types. Signedness is in the ops; Index is an integer as wide as a pointer; Bool lies in memory as
 // I8 does, so I1 exists in values only. I128 is only moved and selected: it holds text, as an address and a
@@ -48,10 +50,13 @@ inline constexpr int32_t kOutOfRange = 9; // FIRN_STATUS_OUT_OF_RANGE
 struct MachineType {
   Scalar scalar = Scalar::F32;
   int lanes = 1; // 1: a scalar, not a vector
+  // In a kernel of threads, outside of their code: one value for each thread of the block.
+  bool spread = false;
   bool operator==(const MachineType&) const = default;
-  MachineType with_lanes(int n) const { return {scalar, n}; }
-  MachineType with_scalar(Scalar s) const { return {s, lanes}; }
-  std::string to_string() const; // "f32", "f32x16"
+  MachineType with_lanes(int n) const { return {scalar, n, spread}; }
+  MachineType with_scalar(Scalar s) const { return {s, lanes, spread}; }
+  MachineType with_spread(bool is_spread) const { return {scalar, lanes, is_spread}; }
+  std::string to_string() const; // "f32", "f32x16", "spread f32x4"
 };
 
 // A virtual register, as in LLVM MIR and PTX: one op defines it (SSA) and others read it. A kernel has as
@@ -91,12 +96,14 @@ struct Op {
   IntExpr index;                 // memory ops: element index in units of the buffer's element; IndexValue
   int alignment = 0;             // memory ops: known alignment in bytes; 0: the element's
   bool streaming = false;        // prefetch: into L2 rather than L1
-  SymbolRef symbol;              // For: the induction variable; Symbolic: what it defines
-  IntExpr lower, upper;          // For
-  int64_t step = 1;              // For, > 0
-  int64_t unroll = 1;            // For: copies of the body that code generation makes
+  SymbolRef
+      symbol; // For: the induction variable; Threads: the number of the thread; Symbolic: what it defines
+  IntExpr lower, upper;     // For
+  int64_t step = 1;         // For, > 0
+  int64_t unroll = 1;       // For: copies of the body that code generation makes
   std::string callee;       // CallRuntime: a function of the runtime, or kCustomCallee and one of the program
-  std::vector<int> buffers; // CallRuntime
+  std::vector<int> buffers; // CallRuntime; CopyAsync: the one that is read
+  IntExpr source;           // CopyAsync: the index there
   std::vector<Block> blocks;
 };
 
@@ -116,6 +123,7 @@ struct BufferParameter {
   bool written = false;
   int alignment = 64;    // known alignment of the pointer, in bytes
   bool per_task = false; // scratch that iterations of the parallel loop reuse: each task has its own
+  bool shared = false;   // scratch that all threads of a block share; any other is a thread's own
 };
 
 // Bytes from one task's part of a buffer that is per_task to the next one's.
@@ -166,6 +174,11 @@ struct Kernel {
   // The matrix registers, configured when a call begins and released when it ends; empty: the kernel uses
   // none.
   std::vector<MatrixTile> tiles;
+  // A kernel of threads, for GPUs: each iteration of the parallel loop is a block of so many of them. Its
+  // body is the block's: control flow, which is the same for all threads, and `threads` ops, which hold the
+  // code of each. All threads wait for each other between one such op and the next, and see there what the
+  // others wrote. Within one, no thread touches memory that another one writes. 0: not a kernel of threads.
+  int threads = 0;
   Block body;
   std::vector<InPlace> in_place;           // promises that calls rely on; others lie apart if one is written
   std::vector<MachineType> register_types; // by Register::id

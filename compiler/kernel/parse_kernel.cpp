@@ -2,6 +2,7 @@
 // before.
 #include "compiler/kernel/expression_text.h"
 #include "compiler/kernel/kir_text.h"
+#include "compiler/target/machine.h"
 
 #include <cstdlib>
 #include <unordered_map>
@@ -19,7 +20,8 @@ public:
     return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) &&
            parse_facts() && scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
            parse_buffers("scratch", kernel_.scratch) && parse_tiles() && parse_in_place() &&
-           parse_extents() && parse_parallel() && parse_block(kernel_.body, /*depth=*/0);
+           parse_extents() && parse_parallel() && parse_block_threads() &&
+           parse_block(kernel_.body, /*depth=*/0);
   }
 
 private:
@@ -52,6 +54,7 @@ private:
   }
 
   bool parse_type(MachineType& type) {
+    type.spread = scanner_.accept("spread");
     std::string_view word = scanner_.word();
     // "index" holds an x, which no other type does before its lanes.
     size_t cross = word.starts_with("index") ? word.find('x', 5) : word.find('x');
@@ -73,6 +76,7 @@ private:
       }
       buffer.written = scanner_.accept("written");
       buffer.per_task = scanner_.accept("per_task");
+      buffer.shared = scanner_.accept("shared");
       buffers.push_back(std::move(buffer));
     }
     return !scanner_.failed();
@@ -136,6 +140,10 @@ private:
     return expressions_.parse_symbol(kernel_.phase) && scanner_.expect("count") && integer(kernel_.phases);
   }
 
+  bool parse_block_threads() {
+    return !scanner_.accept("block_threads") || number(kernel_.threads, kMaxBlockThreads);
+  }
+
   // %7: f32x16 defines, %7 uses.
   bool parse_definition(std::vector<Register>& values) {
     int name = 0;
@@ -193,8 +201,7 @@ private:
       if (!parse_use(op.operands)) return false;
     }
     if (!parse_attributes(op, group)) return false;
-    size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
-    for (size_t i = 0; i < blocks; ++i) {
+    for (size_t i = 0; i < blocks_of(op.kind); ++i) {
       op.blocks.emplace_back();
       if (!parse_arguments(op.blocks.back()) || !scanner_.expect("{") ||
           !parse_block(op.blocks.back(), depth + 1)) {
@@ -240,6 +247,11 @@ private:
       }
       op.streaming = scanner_.accept("streaming");
     }
+    if (op.kind == OpKind::CopyAsync) {
+      op.buffers.push_back(-1);
+      return scanner_.expect("from") && parse_buffer_number(op.buffers[0]) && scanner_.expect("[") &&
+             expressions_.parse(op.source) && scanner_.expect("]");
+    }
     if (op.kind == OpKind::For) {
       if (!scanner_.expect("from") || !scanner_.expect("(") || !expressions_.parse(op.lower) ||
           !scanner_.expect(")") || !scanner_.expect("to") || !scanner_.expect("(") ||
@@ -247,7 +259,7 @@ private:
         return false;
       }
     }
-    if (op.kind == OpKind::For || op.kind == OpKind::Symbolic) {
+    if (op.kind == OpKind::For || op.kind == OpKind::Threads || op.kind == OpKind::Symbolic) {
       if (!scanner_.expect("as") || !expressions_.parse_symbol(op.symbol)) return false;
     }
     if (op.kind == OpKind::For) {

@@ -55,6 +55,7 @@ public:
     if (kernel_.phase)
       text_ +=
           "  phases " + names_.declare(kernel_.phase) + " count " + std::to_string(kernel_.phases) + "\n";
+    if (kernel_.threads > 0) text_ += "  block_threads " + std::to_string(kernel_.threads) + "\n";
     print_block(kernel_.body, 1);
     return text_ + "}\n";
   }
@@ -75,6 +76,7 @@ private:
                "] align " + std::to_string(buffer.alignment);
       if (buffer.written) text_ += " written";
       if (buffer.per_task) text_ += " per_task";
+      if (buffer.shared) text_ += " shared";
       text_ += "\n";
     }
   }
@@ -141,6 +143,8 @@ private:
       text_ += " b" + std::to_string(op.buffer) + "[" + names_.print(op.index) + "]";
       if (op.alignment) text_ += " align " + std::to_string(op.alignment);
     }
+    if (op.kind == OpKind::CopyAsync)
+      text_ += " from b" + std::to_string(op.buffers[0]) + "[" + names_.print(op.source) + "]";
     if (op.streaming) text_ += " streaming";
     if (op.kind == OpKind::For) {
       text_ += " from (" + names_.print(op.lower) + ") to (" + names_.print(op.upper) + ")";

@@ -9,9 +9,12 @@
 // - buffers exist, hold storable elements, are marked written if an op writes them; no access lies wholly
 //   outside;
 // - tiles fit matrix registers, and those of a product fit each other;
+// - kernels of threads keep the rules of their level (verify_threads.cpp);
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
 #include "compiler/kernel/matrix_tiles.h"
 #include "compiler/kernel/overwrite.h"
+#include "compiler/kernel/verify_threads.h"
+#include "compiler/target/machine.h"
 
 #include <algorithm>
 #include <bit>
@@ -122,7 +125,7 @@ private:
     size_t scope_start = scope_.size(), symbol_start = symbols_.size();
     if (++depth_ > 200) fail("is nested more than 200 levels deep");
     for (Register argument : block.arguments) define(argument, "a block");
-    if (op && op->kind == OpKind::For) symbols_.push_back(op->symbol.get());
+    if (op && (op->kind == OpKind::For || op->kind == OpKind::Threads)) symbols_.push_back(op->symbol.get());
     for (size_t i = 0; message_.empty() && i < block.ops.size(); ++i) {
       const Op& inner = *block.ops[i];
       bool last = i + 1 == block.ops.size();
@@ -171,10 +174,9 @@ private:
     for (Register result : op.results) {
       if (!is_value(result)) return fail(op, "has a result without a type");
     }
-    size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
-    if (op.blocks.size() != blocks) return fail(op, "has the wrong number of blocks");
-    bool may_have_none =
-        info.group == OpGroup::Memory || info.group == OpGroup::Control || info.group == OpGroup::Tile;
+    if (op.blocks.size() != blocks_of(op.kind)) return fail(op, "has the wrong number of blocks");
+    bool may_have_none = info.group == OpGroup::Memory || info.group == OpGroup::Control ||
+                         info.group == OpGroup::Tile || info.group == OpGroup::Warp;
     if (!may_have_none && op.results.size() != 1) {
       return fail(op, "has no single result");
     }
@@ -187,6 +189,7 @@ private:
     case OpGroup::Vector: check_vector(op); break;
     case OpGroup::Tile: check_tile(op); break;
     case OpGroup::Memory: check_memory(op); break;
+    case OpGroup::Warp: check_warp(op); break;
     case OpGroup::Control: check_control(op); break;
     }
     for (Register result : op.results) define(result, "an op");
@@ -358,12 +361,41 @@ private:
     if (std::string wrong = check_tile_op(kernel_, op); !wrong.empty()) fail(op, wrong);
   }
 
+  void check_warp(const Op& op) {
+    bool moves = op.kind == OpKind::ShuffleXor || op.kind == OpKind::ShuffleDown;
+    int64_t min = op.kind == OpKind::CopyWait ? 0 : 1;
+    if (op.kind != OpKind::CopyCommit)
+      want(op.integers.size() == 1 && op.integers[0] >= min && op.integers[0] < kWarpThreads, op,
+           "needs a number below that of a warp's threads");
+    if (op.results.size() != moves) return fail(op, "has the wrong number of results");
+    if (!moves) return;
+    want(result(op) == operand(op, 0) && result(op).spread, op, "moves a value for each thread");
+    want(result(op).scalar != Scalar::I1 && result(op).scalar != Scalar::Index, op,
+         "cannot move i1 or index");
+  }
+
+  void check_copy_async(const Op& op) {
+    size_t buffers = kernel_.parameters.size() + kernel_.scratch.size();
+    if (op.buffers.size() != 1 || op.buffers[0] < 0 || static_cast<size_t>(op.buffers[0]) >= buffers)
+      return fail(op, "reads a buffer that does not exist");
+    check_expression(op, op.source);
+    want(op.results.empty() && op.operands.size() <= 1, op, "has the wrong number of operands or results");
+    if (!op.operands.empty()) want(operand(op, 0) == MachineType{Scalar::I1, 1}, op, "condition must be i1");
+    bool is_piece =
+        op.integers.size() == 1 && (op.integers[0] == 4 || op.integers[0] == 8 || op.integers[0] == 16);
+    want(is_piece, op, "copies 4, 8 or 16 bytes");
+    const BufferParameter &to = kernel_.buffer(op.buffer), &from = kernel_.buffer(op.buffers[0]);
+    want(to.shared && !from.shared, op, "copies from global memory into memory that threads share");
+    want(to.element == from.element, op, "copies elements of another type");
+  }
+
   void check_memory(const Op& op) {
     size_t buffers = kernel_.parameters.size() + kernel_.scratch.size();
     if (op.buffer < 0 || static_cast<size_t>(op.buffer) >= buffers) return fail(op, "buffer does not exist");
     check_expression(op, op.index);
     if (!message_.empty() || op.kind == OpKind::Prefetch) return;
     want(!op.streaming, op, "is streaming, which only prefetches may be");
+    if (op.kind == OpKind::CopyAsync) return check_copy_async(op);
     if (op.kind == OpKind::TileLoad || op.kind == OpKind::TileStore) return check_tile(op);
     const BufferParameter& buffer = kernel_.buffer(op.buffer);
     bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
@@ -410,6 +442,7 @@ private:
     }
     case OpKind::For: return check_for(op);
     case OpKind::While: return check_while(op);
+    case OpKind::Threads: return check_threads(op);
     case OpKind::If:
       want(operand(op, 0) == MachineType{Scalar::I1, 1}, op, "condition must be a scalar i1");
       for (const Block& block : op.blocks) {
@@ -456,6 +489,21 @@ private:
     if (message_.empty()) check_block(op.blocks[0], &op, carried);
   }
 
+  // The block takes a thread's own values, and yields those that are its part of the results.
+  void check_threads(const Op& op) {
+    if (!op.symbol) return fail(op, "has no number of the thread");
+    auto own = [&](const std::vector<MachineType>& all) {
+      std::vector<MachineType> types = all;
+      for (MachineType& type : types) {
+        want(type.spread, op, "takes and gives a value for each thread");
+        type.spread = false;
+      }
+      return types;
+    };
+    check_types(op, argument_types(op, op.blocks[0]), own(types(op.operands)));
+    if (message_.empty()) check_block(op.blocks[0], &op, own(types(op.results)));
+  }
+
   // Block 0 takes what is carried, and yields whether to go on and what block 1 takes; block 1 yields what is
   // carried. The results are what block 0 hands on last.
   void check_while(const Op& op) {
@@ -480,6 +528,7 @@ private:
 
 Result verify(const Kernel& kernel) {
   Result result = KernelVerifier(kernel).run();
+  if (result) result = verify_threads(kernel);
   return result ? verify_in_place(kernel) : result;
 }
 

@@ -37,6 +37,7 @@ private:
     case OpGroup::Tile: // a row in a cycle
       return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows;
     case OpGroup::Memory: return memory_cycles(op);
+    case OpGroup::Warp: return 0;
     case OpGroup::Control: return control_cycles(op);
     }
     FIRN_UNREACHABLE("no group of ops");

@@ -33,9 +33,11 @@ Result run_kernel_passes(Program& program, const std::string& names, KernelPipel
 // The list that `firn compile` runs, as such a string, without or with the passes that need a target.
 std::string default_kernel_pipeline(bool for_target);
 
-// The passes that run before memory is planned, and behind them those for objects that threads share.
+// The passes that run before memory is planned, and behind them those for objects that threads share, or for
+// GPUs.
 inline constexpr const char* kEarlyPasses = "hoist-invariant-calls,limit-alignment";
 inline constexpr const char* kSharingPasses = "share-kernels,run-concurrently";
+inline constexpr const char* kGpuPasses = "spread-items";
 
 // Each is documented at the head of its own file.
 #define FIRN_KERNEL_PASS(function, name, summary)                                                            \
