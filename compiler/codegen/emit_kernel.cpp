@@ -124,6 +124,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   case OpGroup::Vector: return set(op.results[0], emit_vector(op));
   case OpGroup::Tile: return instructions_->emit_tile(op, /*pointer=*/nullptr, /*element_bytes=*/0);
   case OpGroup::Memory: return emit_memory(op);
+  case OpGroup::Warp: return emit_warp(op);
   case OpGroup::Control: break;
   }
   if (op.kind != OpKind::Yield) join_narrowed_stores();
@@ -132,6 +133,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
     expressions_.set(*op.symbol, {value(op.operands[0]), 0, depth_});
     addresses_.clear(); // an unrolled copy defines the symbol anew
     return;
+  case OpKind::Threads: return emit_threads(op);
   case OpKind::For: return emit_for(op);
   case OpKind::While: return emit_while(op);
   case OpKind::If: return emit_if(op);

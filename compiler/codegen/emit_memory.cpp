@@ -58,6 +58,7 @@ llvm::Align KernelEmitter::access_alignment(const Op& op) const {
 void KernelEmitter::emit_memory(const Op& op) {
   bool is_whole_store = op.kind == OpKind::Store && op.operands.size() == 1;
   if (!is_whole_store) pass_narrowed_stores(op);
+  wait_before(op);
   llvm::Value* pointer = address(op.buffer, op.index);
   llvm::Align alignment = access_alignment(op);
   auto operand = [&](size_t i) { return i < op.operands.size() ? value(op.operands[i]) : nullptr; };
@@ -95,6 +96,7 @@ void KernelEmitter::emit_memory(const Op& op) {
     }
     return note_narrowed_store(op, ir_.CreateAlignedStore(stored, pointer, alignment));
   }
+  case OpKind::CopyAsync: return emit_copy_async(op, pointer);
   case OpKind::TileLoad:
   case OpKind::TileStore:
     return instructions_->emit_tile(op, pointer, scalar_bytes(kernel_.buffer(op.buffer).element));

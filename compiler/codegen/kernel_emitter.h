@@ -1,7 +1,7 @@
 // Emits one kernel as one LLVM function. The class holds what all architectures share, split by concern over
-// emit_kernel, emit_arithmetic, emit_call, emit_cast, emit_narrowing, emit_mac, emit_vector and emit_memory;
-// instruction_set.h gives it the instructions of an architecture, emit_expression computes indices, and
-// emit_expand holds code for targets that lack an instruction.
+// emit_kernel, emit_threads, emit_arithmetic, emit_call, emit_cast, emit_narrowing, emit_mac, emit_vector and
+// emit_memory; instruction_set.h gives it the instructions of an architecture, emit_expression computes
+// indices, and emit_expand holds code for targets that lack an instruction.
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"
@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 namespace firn::codegen {
@@ -52,6 +53,8 @@ class KernelEmitter {
 public:
   KernelEmitter(ModuleContext& context, const kernel::Kernel& kernel, const CallFacts& facts);
   KernelFunction emit();
+  // Emits a kernel of threads, for a GPU, as a function of this name.
+  llvm::Function* emit_blocks(const std::string& symbol);
 
 private:
   struct AddressEntry {
@@ -147,6 +150,17 @@ private:
   llvm::Value* emit_guarded(llvm::Value* condition, llvm::Value* otherwise,
                             const std::function<llvm::Value*()>& body);
 
+  // emit_threads.cpp
+  llvm::Function* create_block_function(const std::string& symbol);
+  llvm::Value* special_register(unsigned intrinsic);
+  void emit_shared();
+  void wait_before(const kernel::Op& op);
+  void emit_threads(const kernel::Op& op);
+  void emit_warp(const kernel::Op& op);
+  llvm::Value* shuffle_words(const kernel::Op& op, llvm::Value* words);
+  void emit_shuffle(const kernel::Op& op);
+  void emit_copy_async(const kernel::Op& op, llvm::Value* to);
+
   llvm::Type* type_of(kernel::MachineType type) const;
   llvm::Value* value(kernel::Register value) const { return values_[static_cast<size_t>(value.id)]; }
   kernel::MachineType type(kernel::Register value) const { return kernel_.type_of(value); }
@@ -175,6 +189,8 @@ private:
   std::map<int, NarrowedBytes> narrowed_; // by the Register::id of what `narrow` gives
   std::vector<NarrowedStore> waiting_;    // stores of the current block that may be joined
   int depth_ = 0;
+  std::unordered_set<const kernel::Op*> barriers_; // before which the threads of a block wait
+  llvm::Value* thread_ = nullptr;                  // the number of the thread
 };
 
 // Declares the function of a kernel that another module has under this name.

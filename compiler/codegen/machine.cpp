@@ -36,6 +36,8 @@ void initialise_backends() {
     LLVMInitializeAArch64Target(), LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeARMTarget(), LLVMInitializeARMAsmPrinter();
     LLVMInitializeRISCVTarget(), LLVMInitializeRISCVAsmPrinter();
+    LLVMInitializeNVPTXTargetInfo(), LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXTarget(), LLVMInitializeNVPTXAsmPrinter();
     return true;
   }();
   (void)done;
