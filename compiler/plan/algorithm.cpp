@@ -70,11 +70,15 @@ void AlgorithmRules::keep_best(std::vector<Candidate>& all, size_t max) {
   if (all.size() > max) all.resize(max);
 }
 
+MachineKinds kind_of(const Machine& machine) {
+  return machine.gpu ? kOnGpu : kOnCpu;
+}
+
 std::vector<Candidate> all_candidates(const Instruction& instruction, const PlanningContext& context,
                                       size_t max) {
   std::vector<Candidate> all;
   for (const AlgorithmRow& row : algorithm_rows()) {
-    if (!(row.machines & kOnCpu)) continue;
+    if (!(row.machines & kind_of(context.options.target))) continue;
     const AlgorithmRules& rules = rules_of(row.algorithm);
     for (Candidate& each : rules.candidates(instruction, context, max)) {
       each.note = rules.applies(instruction, context);

@@ -18,7 +18,7 @@ enum class Algorithm : uint8_t {
 };
 
 // The kinds of machines that have an algorithm's code, as bits.
-enum MachineKinds : uint8_t { kOnCpu = 1 };
+enum MachineKinds : uint8_t { kOnCpu = 1, kOnGpu = 2, kOnBoth = 3 };
 
 struct AlgorithmRow {
   Algorithm algorithm;

@@ -99,6 +99,9 @@ protected:
 
 const AlgorithmRules& rules_of(Algorithm algorithm);
 
+// The kind of a machine, of those that rows of algorithms name.
+MachineKinds kind_of(const Machine& machine);
+
 // The candidates of all algorithms, `max` of each at most, for an instruction. Those of algorithms that the
 // cost model does not consider are among them, with the reason as their note.
 std::vector<Candidate> all_candidates(const Instruction& instruction, const PlanningContext& context,

@@ -24,7 +24,7 @@ std::optional<KernelPlan> choose(const Instruction& instruction, const PlanningC
   for (size_t i = 0; i < rows.size(); ++i) {
     bool is_next = i > 0 && rows[i].precedence != rows[i - 1].precedence;
     if (best && is_next) break;
-    if (!(rows[i].machines & kOnCpu)) continue;
+    if (!(rows[i].machines & kind_of(context.options.target))) continue;
     auto found = best_candidate(rows[i].algorithm, instruction, context);
     if (found && (!best || found->cycles < best->cycles)) best = std::move(found);
   }

@@ -77,6 +77,10 @@ int channel_block(const Machine& target) {
   return target.cpu.channel_block();
 }
 
+bool has_channel_blocks(const Machine& target) {
+  return !target.gpu;
+}
+
 bool prefers_channel_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   if (!filter.is_static() || !input.dims[1].is_static() || !convolution.type().dims[1].is_static() ||

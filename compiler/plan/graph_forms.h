@@ -26,6 +26,8 @@ bool needs_signed_weights(const Machine& target);
 bool needs_unsigned_activations(const Machine& target);
 // Channels per block of the layouts that convolutions read and write.
 int channel_block(const Machine& target);
+// Whether maps may lie in such blocks. On a GPU, neighbouring threads read neighbouring positions.
+bool has_channel_blocks(const Machine& target);
 // Whether the result of a convolution should lie in blocks of `block` channels.
 bool prefers_channel_blocks(const Instruction& convolution, int block);
 // Whether the input of a convolution has enough channels to be read in blocks: a block of few is mostly

@@ -54,6 +54,7 @@ public:
         dims_(physical_dims_of(loops.type.at_bound())) {}
 
   void emit() {
+    if (loops_.parallel && maker_.context().target().gpu) return emit_each();
     std::vector<LoopPartition> partitions = split_blocks();
     split_loops(partitions);
     for (const LoopPartition& partition : partitions)
@@ -61,6 +62,14 @@ public:
   }
 
 private:
+  // Every element is an item, so that neighbouring threads touch neighbouring elements.
+  void emit_each() {
+    LoopPartition whole{std::vector<int64_t>(dims_.size(), 0), loops_.type.physical_extents()};
+    IntExpr count = 1;
+    for (const IntExpr& extent : whole.extent) count = count * extent;
+    loops_.body(index_at(whole, unflatten(b_.set_parallel(count), whole.extent)), {});
+  }
+
   // Blocked dims end in a partly used block if the block does not divide their extent.
   std::vector<LoopPartition> split_blocks() const {
     LoopPartition whole;

@@ -9,7 +9,7 @@
 // What decides is the number of elements that have to be converted. Values that tile matrices alone multiply,
 // which read rows of 64 bytes, lie in blocks of as many channels: they are such rows as they are.
 //
-// - Requires: static shapes where anything is blocked; a target.
+// - Requires: static shapes where anything is blocked; a target. On a GPU all layouts stay plain.
 // - Establishes: elementwise ops, concatenations and windows have operands and result of one layout;
 //   parameters, results and values of other ops are plain.
 // - Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
@@ -344,7 +344,7 @@ private:
 } // namespace
 
 bool assign_layouts(Module& module, const PassOptions& options) {
-  if (!options.target) return false;
+  if (!options.target || !plan::has_channel_blocks(*options.target)) return false;
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= LayoutAssignment(region, options).run(); });
   return changed;
