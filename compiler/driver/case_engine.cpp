@@ -84,6 +84,7 @@ Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
     if (auto value = given.find(name); value != given.end()) compile.import.constants[name] = value->second;
   if (auto error = prepare(compile, given)) return *error;
   import_ = compile.import;
+  if (ptx_) return run_ptx(arguments_of(compilation_->module->main(), given));
   if (!runner_) {
     auto arguments = all_arguments_of(*imported_, given);
     if (!arguments) return arguments.error();
@@ -91,7 +92,8 @@ Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
   }
   std::vector<LiteralRef> arguments = arguments_of(compilation_->module->main(), given);
   auto results = run_shared(arguments, nullptr);
-  for (size_t threads = compile.goals.threads > 1 ? 2 : 0; results && threads > 0;
+  const bool is_shared = engine_ == Engine::Object && compile.goals.threads > 1;
+  for (size_t threads = is_shared ? 2 : 0; results && threads > 0;
        threads = next_count(threads, compile.goals.threads))
     if (auto error = check_shared(arguments, *results, threads)) return *error;
   return results;
@@ -108,7 +110,7 @@ bool CaseEngine::is_drawn(size_t number) const {
 }
 
 const std::vector<std::string>& CaseEngine::result_names() const {
-  return (runner_ ? *compilation_->module : *imported_->module).main().result_names;
+  return (compilation_ ? *compilation_->module : *imported_->module).main().result_names;
 }
 
 Expected<std::vector<LiteralRef>> CaseEngine::run_shared(const std::vector<LiteralRef>& arguments,
@@ -143,10 +145,31 @@ std::optional<Diagnostic> CaseEngine::check_shared(const std::vector<LiteralRef>
   return std::nullopt;
 }
 
+// Copies that arrive at the latest moment with blocks and warps in one order, then at the earliest one in
+// another, have to give the same bits.
+Expected<std::vector<LiteralRef>> CaseEngine::run_ptx(const std::vector<LiteralRef>& arguments) {
+  std::vector<LiteralRef> first;
+  for (uint64_t seed : {0, 1}) {
+    ptx_->options().copies = seed == 0 ? ptx::Options::Copies::Latest : ptx::Options::Copies::Earliest;
+    ptx_->options().seed = seed;
+    ptx_->reset();
+    auto results = ptx_->run(arguments);
+    if (!results) return results.error();
+    for (size_t i = 0; i < first.size(); ++i) {
+      auto bytes = (*results)[i]->bytes(), expected = first[i]->bytes();
+      if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
+        return internal_error("output " + std::to_string(i) + " has other bits with warps in another order");
+    }
+    first = std::move(*results);
+  }
+  return first;
+}
+
 // Fixes inputs that the model asks the values of.
 std::optional<Diagnostic> CaseEngine::prepare(CompileOptions& compile, const GivenInputs& given) {
-  if (key_of(compile.import) == key_ && (runner_ || imported_)) return std::nullopt;
+  if (key_of(compile.import) == key_ && (runner_ || ptx_ || imported_)) return std::nullopt;
   runner_.reset();
+  ptx_.reset();
   compilation_.reset();
   DiagnosticList diagnostics;
   bool evaluates = engine_ == Engine::Evaluator;
@@ -165,6 +188,12 @@ std::optional<Diagnostic> CaseEngine::prepare(CompileOptions& compile, const Giv
   key_ = key_of(compile.import);
   if (!imported_ && !compilation_) return diagnostics.messages()[0];
   if (evaluates) return std::nullopt;
+  if (engine_ == Engine::Ptx) {
+    auto ptx = PtxRunner::create(*compilation_, compile.goals.opt_level);
+    if (!ptx) return ptx.error();
+    ptx_ = std::move(*ptx);
+    return std::nullopt;
+  }
   auto runner = ObjectRunner::create(*compilation_);
   if (!runner) return runner.error();
   runner_ = std::move(*runner);

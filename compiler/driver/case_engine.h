@@ -4,13 +4,15 @@
 
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
+#include "compiler/driver/ptx_runner.h"
 #include "compiler/frontend/onnx/import/stored_tensors.h"
 
 #include <set>
 
 namespace firn::driver {
 
-enum class Engine { Object, Evaluator };
+// Loops and Ptx run the program of a GPU: its kernels as loops of the CPU, or as PTX in the interpreter.
+enum class Engine { Object, Evaluator, Loops, Ptx };
 
 struct DataSet {
   std::string name;
@@ -42,6 +44,7 @@ private:
                                                const firn_executor* executor);
   std::optional<Diagnostic> check_shared(const std::vector<LiteralRef>& arguments,
                                          const std::vector<LiteralRef>& alone, size_t threads);
+  Expected<std::vector<LiteralRef>> run_ptx(const std::vector<LiteralRef>& arguments);
   std::optional<Diagnostic> prepare(CompileOptions& compile, const GivenInputs& given);
 
   Engine engine_;
@@ -53,6 +56,7 @@ private:
   std::unique_ptr<onnx::ImportedModel> imported_; // for the evaluator
   std::unique_ptr<Compilation> compilation_;      // for compiled code
   std::unique_ptr<ObjectRunner> runner_;
+  std::unique_ptr<PtxRunner> ptx_;
 };
 
 } // namespace firn::driver

@@ -39,6 +39,10 @@ bool find_cpus(Flow& flow) {
   c.cpus = std::move(*cpus);
   c.target = c.cpus[0].target;
   c.cpu_name = c.cpus[0].name;
+  if (!flow.options.gpu_as_loops) return true;
+  auto cpu = find_target(flow.options.triple, flow.options.cpu, flow.options.features);
+  if (!cpu) return flow.check(cpu.error());
+  c.loops_target = std::move(*cpu);
   return true;
 }
 

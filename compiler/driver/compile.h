@@ -25,7 +25,7 @@
 namespace firn::driver {
 
 // The kind of output; every kind but Object stops the compilation after its stage.
-enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manifest };
+enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Ptx, Header, Manifest };
 
 // Whether the object holds constants as the kernels read them, or the model's own, from which the program
 // makes those before the first run.
@@ -58,6 +58,10 @@ struct CompileOptions {
   std::map<std::string, void*> symbols; // or the operators' addresses in this process
   std::vector<std::string> external;    // inputs and outputs without arena space
   std::string triple, cpu, features;
+  // A GPU for which the program is made instead, such as sm_80 or sm_80:a100; empty: none. With
+  // `gpu_as_loops` its kernels become loops for the CPU of `triple`, `cpu` and `features`, to try them.
+  std::string gpu;
+  bool gpu_as_loops = false;
   std::vector<std::string> cpus; // instead of cpu and features: several, with code for each in one object
   // Values of dims that vary, by name, for which the object has code of their own.
   std::vector<std::map<std::string, int64_t>> specializations;
@@ -161,6 +165,9 @@ struct Compilation {
   }
   // The program that a run with these extents takes.
   const kernel::Program& program_at(size_t variant, const std::vector<size_t>& extents) const;
+  std::optional<Machine> loops_target; // the CPU that runs a GPU's kernels as loops
+  // The machine for which code is generated.
+  const Machine& code_target() const { return loops_target ? *loops_target : target; }
   const Machine& target_of(size_t variant) const {
     return variant == 0 ? target : variants[variant - 1].cpu.target;
   }

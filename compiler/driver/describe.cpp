@@ -372,7 +372,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
 
 codegen::CodegenOptions codegen_options(const CompileOptions& options, const Compilation& c) {
   artifact::SymbolNames symbols = artifact::symbol_names(c.description);
-  codegen::CodegenOptions result{c.target, options.goals.opt_level, symbols.run, symbols.weights,
+  codegen::CodegenOptions result{c.code_target(), options.goals.opt_level, symbols.run, symbols.weights,
                                  symbols.prefix};
   result.jobs = options.jobs;
   result.stop = options.stop;

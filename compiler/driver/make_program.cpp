@@ -47,8 +47,11 @@ Expected<kernel::Program> lower_entry(const ProgramSource& source, Stages& stage
 
   kernel::KernelPassOptions options = pass_options(lowering);
   if (Result done = stages.run(*lowered, kernel::kEarlyPasses, options); !done) return done.error();
-  if (lowering.goals.threads > 1)
+  if (lowering.target.gpu) {
+    if (Result done = stages.run(*lowered, kernel::kGpuPasses, options); !done) return done.error();
+  } else if (lowering.goals.threads > 1) {
     if (Result done = stages.run(*lowered, kernel::kSharingPasses, options); !done) return done.error();
+  }
   return lowered;
 }
 

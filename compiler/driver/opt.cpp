@@ -10,7 +10,7 @@
 #include "compiler/plan/plan_function.h"
 #include "compiler/plan/verify.h"
 #include "compiler/support/output_set.h"
-#include "compiler/target/machine.h"
+#include "compiler/target/gpu_table.h"
 
 namespace firn::driver {
 
@@ -18,6 +18,11 @@ namespace {
 
 // The target of the options, if they name one.
 Expected<std::optional<Machine>> target_of(const OptOptions& options) {
+  if (!options.gpu.empty()) {
+    auto gpu = find_gpu(options.gpu);
+    if (!gpu) return gpu.error();
+    return std::optional(*gpu);
+  }
   if (options.cpu.empty() && options.triple.empty() && options.features.empty())
     return std::optional<Machine>();
   auto found = find_target(options.triple, options.cpu, options.features);

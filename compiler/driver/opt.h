@@ -16,6 +16,7 @@ struct OptOptions {
   std::string weights_in;            // graphs: side file with literals, optional
   std::string weights_out;           // graphs: where to write the result's literals, optional
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
+  std::string gpu;                   // instead of a CPU: what find_gpu() takes
   Goals goals;
   int rewrite_limit = -1;
   std::optional<int64_t> memory_budget; // bytes, for rematerialize

@@ -4,10 +4,16 @@
 #include "compiler/driver/describe.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/plan/plan_cpus.h"
+#include "compiler/target/gpu_table.h"
 
 namespace firn::driver {
 
 Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
+  if (!options.gpu.empty()) {
+    auto gpu = find_gpu(options.gpu);
+    if (!gpu) return gpu.error();
+    return std::vector<NamedTarget>{{gpu->display_name(), *gpu}};
+  }
   if (!options.cpus.empty()) return find_targets(options.triple, options.cpus);
   auto target = find_target(options.triple, options.cpu, options.features);
   if (!target) return target.error();
@@ -30,6 +36,9 @@ ProgramSource source_of(const CompileOptions& options, const Compilation& c, con
   if (!c.shared.offsets.empty() && (source.has_own_arena || !c.has_trainer()))
     source.arena.shared = &c.shared;
   source.arena.parameters = &c.parameters;
+  if (c.cpus[cpu].target.gpu)
+    source.kernel_passes =
+        std::string("merge-equal-kernels,") + (options.gpu_as_loops ? "gpu-to-loops," : "") + "make-entry";
   return source;
 }
 

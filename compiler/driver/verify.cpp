@@ -238,6 +238,10 @@ std::string totals_text(const VerifyOptions& options, Totals& totals) {
   if (totals.drawn > 0)
     text += ", " + std::to_string(totals.drawn) + " passed by statistics of what they draw";
   if (options.engine == Engine::Evaluator) return text + "\n";
+  const std::string gpu = options.compile.gpu.substr(0, options.compile.gpu.find(':'));
+  if (options.engine == Engine::Ptx) return text + ", kernels of " + gpu + " in the interpreter of PTX\n";
+  if (options.engine == Engine::Loops)
+    return text + ", kernels of " + gpu + " as loops for " + cpu_note(options.compile) + "\n";
   return text + ", code for " + cpu_note(options.compile) + "\n";
 }
 

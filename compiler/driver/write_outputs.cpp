@@ -5,6 +5,7 @@
 #include "compiler/artifact/header.h"
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
+#include "compiler/codegen/ptx.h"
 #include "compiler/driver/describe.h"
 #include "compiler/driver/packed_weights.h"
 #include "compiler/graph/hlo_text.h"
@@ -54,6 +55,10 @@ Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
   case Emit::Kernel: return kernel_text(c);
   case Emit::Llvm: return codegen::emit_llvm_text(c.program, c.codegen);
   case Emit::Assembly: return codegen::emit_assembly(c.program, c.codegen);
+  case Emit::Ptx: {
+    auto ptx = codegen::emit_ptx(c.program, c.target, options.goals.opt_level);
+    return ptx ? Expected<std::string>(std::move(ptx->text)) : Expected<std::string>(ptx.error());
+  }
   case Emit::Header:
     c.description.weights_hash = kernel::hash_weights(c.prepare ? *c.prepare : c.program);
     return artifact::write_header(c.description);
@@ -70,6 +75,7 @@ const char* extension(Emit emit) {
   case Emit::Kernel: return ".kir";
   case Emit::Llvm: return ".ll";
   case Emit::Assembly: return ".s";
+  case Emit::Ptx: return ".ptx";
   case Emit::Header: return ".h";
   case Emit::Manifest: return ".json";
   case Emit::Object: return ".o";

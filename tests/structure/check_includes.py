@@ -28,7 +28,7 @@ EDGES = {
     "codegen": ["kernel", "target"],
     "artifact": ["graph", "memory", "plan"],
     "quantize": ["frontend/onnx", "graph", "support"],
-    "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "load", "lower", "memory", "passes", "plan", "quantize", "support", "target", "training"],
+    "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "load", "lower", "memory", "passes", "plan", "ptx", "quantize", "support", "target", "training"],
 }
 # Tools see the driver's own interface, not what lies below it.
 TOOLS = {"tools/firn": ["driver", "support"], "tools/jit": ["driver", "support"]}

@@ -21,9 +21,9 @@ namespace firn::tool {
 namespace {
 
 constexpr std::pair<const char*, driver::Emit> kEmits[] = {
-    {"obj", driver::Emit::Object},    {"graph", driver::Emit::Graph},      {"prepare", driver::Emit::Prepare},
-    {"kernel", driver::Emit::Kernel}, {"llvm", driver::Emit::Llvm},        {"asm", driver::Emit::Assembly},
-    {"header", driver::Emit::Header}, {"manifest", driver::Emit::Manifest}};
+    {"obj", driver::Emit::Object},    {"graph", driver::Emit::Graph},   {"prepare", driver::Emit::Prepare},
+    {"kernel", driver::Emit::Kernel}, {"llvm", driver::Emit::Llvm},     {"asm", driver::Emit::Assembly},
+    {"ptx", driver::Emit::Ptx},       {"header", driver::Emit::Header}, {"manifest", driver::Emit::Manifest}};
 
 std::vector<std::string> emit_names() {
   std::vector<std::string> names;
@@ -61,6 +61,12 @@ Result check_emit(const CompileCommand& command) {
     if (rule.given && !rule.has_effect)
       return usage_error(std::string(rule.option) + " has no effect with --emit=" + command.emit +
                          ": it goes with " + rule.wanted);
+  const bool is_text = is_graph || options.emit == Emit::Kernel;
+  if (!options.gpu.empty() && !is_text && options.emit != Emit::Ptx)
+    return usage_error("--gpu has no effect with --emit=" + command.emit +
+                       " yet: it goes with graph, kernel or ptx");
+  if (options.gpu.empty() && options.emit == Emit::Ptx)
+    return usage_error("--emit=ptx is the code of a GPU, which --gpu names: --gpu=cuda:sm_80");
   return {};
 }
 
@@ -158,13 +164,14 @@ void add_compile_command(CLI::App& app, Action& action) {
                    "input or output without arena space: it must be bound; repeatable")
       ->take_all();
   command->flags.add_to(*verb);
+  command->flags.add_gpu_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/true);
   command->flags.add_text_to(*verb);
   command->flags.add_training_to(*verb);
   verb->add_option(
           "--emit", command->emit,
           "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "
-          "kernels read), kernel, llvm, asm, header or manifest")
+          "kernels read), kernel, llvm, asm, ptx (with --gpu), header or manifest")
       ->check(one_of(emit_names()));
   verb->add_option(
       "--weights-out", options.weights_out,

@@ -3,6 +3,7 @@
 #include "tools/firn/compile_flags.h"
 #include "tools/firn/value_checks.h"
 
+#include "compiler/driver/gpu_target.h"
 #include "compiler/driver/opt.h"
 
 #include <CLI/CLI.hpp>
@@ -31,6 +32,8 @@ void add_opt_command(CLI::App& app, Action& action) {
   auto level = std::make_shared<std::string>(), math = std::make_shared<std::string>();
   add_level_options(*verb, *level, *math);
   add_threads_option(*verb, options->goals.threads);
+  auto gpu = std::make_shared<std::string>();
+  add_gpu_option(*verb, *gpu);
   auto budget = std::make_shared<std::string>();
   verb->add_option("--memory-budget", *budget, "bytes for rematerialize, e.g. 200K");
   CLI::Option* limit =
@@ -50,10 +53,13 @@ void add_opt_command(CLI::App& app, Action& action) {
       "  firn opt --lower -mcpu=x86-64-v3 graph.hlo\n"
       "  firn opt --passes=default -mcpu=x86-64-v3 -Os --math=strict graph.hlo\n"
       "  firn compile model.onnx --emit=graph --passes=none -o graph.hlo --weights-out graph.weights");
-  verb->callback([options, level, math, budget, &action] {
+  verb->callback([options, level, math, gpu, budget, &action] {
     if (*level == "s" || *level == "z") options->goals.opt_level = firn::OptLevel::Os;
     if (*math == "strict") options->goals.math = firn::Math::Strict;
-    action = [options, budget] {
+    action = [options, gpu, budget] {
+      if (!gpu->empty())
+        if (Result read = driver::choose_gpu(*gpu, options->gpu, options->goals); !read)
+          return report(read.error());
       if (Result read = read_size("--memory-budget", *budget, options->memory_budget); !read)
         return report(read.error());
       auto text = driver::opt(*options);

@@ -16,12 +16,27 @@ namespace firn::tool {
 namespace {
 
 driver::Engine engine_of(const std::string& word) {
+  if (word == "loops") return driver::Engine::Loops;
+  if (word == "ptx") return driver::Engine::Ptx;
   return word == "eval" ? driver::Engine::Evaluator : driver::Engine::Object;
 }
 
+constexpr const char* kEngines = "object: the compiled code; eval: the reference interpreter";
+
 CLI::Option* add_engine(CLI::App& verb, std::string& engine) {
-  return verb.add_option("--engine", engine, "object: the compiled code; eval: the reference interpreter")
-      ->check(one_of({"object", "eval"}));
+  return verb.add_option("--engine", engine, kEngines)->check(one_of({"object", "eval"}));
+}
+
+// Engines that try the program of --gpu here.
+CLI::Option* add_engine_or_gpu(CLI::App& verb, std::string& engine) {
+  return verb
+      .add_option(
+          "--engine", engine,
+          kEngines +
+              std::string(
+                  "; with --gpu, loops (the default there): its kernels as loops of this CPU, or ptx: in an "
+                  "interpreter, which finds races and accesses out of bounds"))
+      ->check(one_of({"object", "eval", "loops", "ptx"}));
 }
 
 struct RunCommand {
@@ -51,13 +66,20 @@ int run(RunCommand& command) {
 struct VerifyCommand {
   CompileFlags flags;
   driver::VerifyOptions options;
-  std::string engine = "object", against;
+  std::string engine, against; // engine empty: the object's code, or with --gpu loops
 };
 
 int run(VerifyCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
   command.options.against_own = !command.against.empty();
+  if (command.engine.empty()) command.engine = command.flags.gpu.empty() ? "object" : "loops";
   command.options.engine = engine_of(command.engine);
+  const bool tries_gpu = command.engine == "loops" || command.engine == "ptx";
+  if (tries_gpu == command.flags.gpu.empty())
+    return report(usage_error("--engine=" + command.engine +
+                              (tries_gpu ? " tries the program that --gpu names: --gpu=cuda"
+                                         : " does not go with --gpu: loops and ptx do")));
+  command.flags.options.gpu_as_loops = command.engine == "loops";
   // Cases that run at once share the cores.
   if (command.options.jobs > 1) command.flags.options.jobs = 1;
   command.options.compile = command.flags.options;
@@ -94,7 +116,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_option("folders", options.folders,
                    "folders of cases (model.onnx or model.hlo, and test_data_set_*), searched recursively")
       ->required();
-  CLI::Option* engine = add_engine(*verb, command->engine);
+  CLI::Option* engine = add_engine_or_gpu(*verb, command->engine);
   CLI::Option* against =
       verb->add_option(
               "--against", command->against,
@@ -119,6 +141,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");
   verb->add_flag("--verbose", options.verbose, "name inputs whose values were fixed, as they decide shapes");
   command->flags.add_to(*verb);
+  command->flags.add_gpu_to(*verb);
   command->flags.add_text_to(*verb);
   command->flags.add_variant_to(*verb);
   command->flags.add_generation_to(*verb, /*jobs=*/false);

@@ -2,6 +2,7 @@
 #include "tools/firn/compile_flags.h"
 
 #include "compiler/driver/compile_text.h"
+#include "compiler/driver/gpu_target.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/driver/training_words.h"
 #include "compiler/support/words.h"
@@ -86,6 +87,26 @@ void add_threads_option(CLI::App& verb, int& threads) {
                   "how many threads of an executor run() makes use of at most; default 1: it computes on the "
                   "caller's alone")
       ->check(whole_between(1, 256));
+}
+
+CLI::Option* add_gpu_option(CLI::App& verb, std::string& gpu) {
+  return verb
+      .add_option("--gpu", gpu,
+                  "the program of a GPU: cuda, or cuda:sm_80, or with a part, for which kernels are shaped: "
+                  "cuda:sm_86:rtx3090")
+      ->excludes("--mcpu")
+      ->excludes("--mattr")
+      ->excludes("--threads");
+}
+
+void CompileFlags::add_gpu_to(CLI::App& verb) {
+  add_gpu_option(verb, gpu)->excludes("--multiversion");
+}
+
+static Result read_gpu(CompileFlags& flags) {
+  if (flags.gpu.empty()) return {};
+  flags.options.flags.push_back("--gpu=" + flags.gpu);
+  return driver::choose_gpu(flags.gpu, flags.options.gpu, flags.options.goals);
 }
 
 void CompileFlags::add_visibility_to(CLI::App& verb) {
@@ -341,6 +362,7 @@ Result CompileFlags::finish() {
   if (options.goals.weight_type != WeightType::AsGiven && options.goals.math == Math::Strict)
     return usage_error("--weight-type=" + weight_type + " and --math=strict exclude each other");
   if (Result read = read_cpus(*this); !read) return read;
+  if (Result read = read_gpu(*this); !read) return read;
   if (no_winograd) options.goals.winograd = firn::Winograd::Off;
   if (no_winograd) flags.push_back("--no-winograd");
   if (options.goals.check_indices) flags.push_back("--check-indices");

@@ -7,7 +7,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+} // namespace CLI
 
 namespace firn::tool {
 
@@ -17,7 +18,7 @@ struct CompileFlags {
   driver::CompileOptions options;
   // --optimize, --multiversion for `cpus`, and others by their names.
   std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes, loader, training,
-      memory_budget;
+      memory_budget, gpu;
   std::vector<std::string> visible_to;
   bool no_winograd = false, has_training_defaults = false;
   int64_t micro_batch = 0; // 0: not given
@@ -33,6 +34,8 @@ struct CompileFlags {
   // Adds --train and what belongs to it. With defaults, loss and optimizer may be left out, which the verb
   // chooses.
   void add_training_to(CLI::App& verb, bool has_defaults = false);
+  // Adds --gpu, of verbs that make or try a GPU's program.
+  void add_gpu_to(CLI::App& verb);
   // Adds what goes with graphs in text form.
   void add_text_to(CLI::App& verb);
   // Adds --visible-to, of what loads code.
@@ -49,5 +52,7 @@ struct CompileFlags {
 void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math);
 // --threads.
 void add_threads_option(CLI::App& verb, int& threads);
+// --gpu, in verbs with options for a CPU.
+CLI::Option* add_gpu_option(CLI::App& verb, std::string& gpu);
 
 } // namespace firn::tool
