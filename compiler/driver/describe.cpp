@@ -348,7 +348,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.cpu = c.target.display_name();
   describe_cpus(c);
   describe_specializations(c);
-  d.threads = options.goals.threads;
+  d.threads = c.target.gpu ? 1 : options.goals.threads; // a GPU asks no executor
   for (const auto& kernel : c.program.kernels) d.threads = std::max(d.threads, kernel->tasks);
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = features_for(c, c.variants.size());
