@@ -25,7 +25,7 @@
 namespace firn::driver {
 
 // The kind of output; every kind but Object stops the compilation after its stage.
-enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Ptx, Header, Manifest };
+enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Ptx, Report, Header, Manifest };
 
 // Whether the object holds constants as the kernels read them, or the model's own, from which the program
 // makes those before the first run.

@@ -7,6 +7,7 @@
 #include "compiler/artifact/report.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/driver/describe.h"
+#include "compiler/driver/gpu_report.h"
 #include "compiler/driver/packed_weights.h"
 #include "compiler/graph/hlo_text.h"
 #include "compiler/kernel/weights_hash.h"
@@ -59,6 +60,7 @@ Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
     auto ptx = codegen::emit_ptx(c.program, c.target, options.goals.opt_level);
     return ptx ? Expected<std::string>(std::move(ptx->text)) : Expected<std::string>(ptx.error());
   }
+  case Emit::Report: return gpu_report_text(c);
   case Emit::Header:
     c.description.weights_hash = kernel::hash_weights(c.prepare ? *c.prepare : c.program);
     return artifact::write_header(c.description);
@@ -76,6 +78,7 @@ const char* extension(Emit emit) {
   case Emit::Llvm: return ".ll";
   case Emit::Assembly: return ".s";
   case Emit::Ptx: return ".ptx";
+  case Emit::Report: return ".txt";
   case Emit::Header: return ".h";
   case Emit::Manifest: return ".json";
   case Emit::Object: return ".o";

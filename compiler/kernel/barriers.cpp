@@ -1,6 +1,7 @@
 // Follows the buffers that threads touched since they last waited, along every path through a block's body.
 #include "compiler/kernel/barriers.h"
 
+#include <map>
 #include <set>
 
 namespace firn::kernel {
@@ -24,7 +25,10 @@ bool meet(const std::set<int>& a, const std::set<int>& b) {
 
 class BarrierFinder {
 public:
-  explicit BarrierFinder(const Kernel& kernel) : kernel_(kernel) { find_copies(kernel.body); }
+  explicit BarrierFinder(const Kernel& kernel) : kernel_(kernel) {
+    find_memory();
+    find_copies(kernel.body);
+  }
 
   std::unordered_set<const Op*> find() {
     visit(kernel_.body, {});
@@ -45,13 +49,28 @@ private:
     return is_parameter ? kernel_.buffer(buffer).written : kernel_.buffer(buffer).shared;
   }
 
+  // Calls may pass one memory for both parameters of a promise: such are one buffer here.
+  int memory_of(int buffer) const {
+    auto found = memory_.find(buffer);
+    return found == memory_.end() ? buffer : found->second;
+  }
+  void find_memory() {
+    for (const InPlace& pair : kernel_.in_place) {
+      const int joined = memory_of(pair.written), other = memory_of(pair.read);
+      memory_[pair.written] = memory_[pair.read] = joined;
+      for (auto& [buffer, memory] : memory_)
+        if (memory == other) memory = joined;
+    }
+  }
+
   void add_ops(const Block& block, Touched& touched) const {
     for (const auto& op : block.ops) {
-      if (op->kind == OpKind::CopyAsync && passes(op->buffers[0])) touched.read.insert(op->buffers[0]);
+      if (op->kind == OpKind::CopyAsync && passes(memory_of(op->buffers[0])))
+        touched.read.insert(memory_of(op->buffers[0]));
       const bool reads = op->kind == OpKind::Load || op->kind == OpKind::Gather;
       if (op_kind_info(op->kind).group == OpGroup::Memory && op->kind != OpKind::Prefetch &&
-          passes(op->buffer))
-        (reads ? touched.read : touched.written).insert(op->buffer);
+          passes(memory_of(op->buffer)))
+        (reads ? touched.read : touched.written).insert(memory_of(op->buffer));
       for (const Block& inner : op->blocks) add_ops(inner, touched);
     }
   }
@@ -73,7 +92,7 @@ private:
         break;
       }
       case OpKind::Load:
-        if (passes(op->buffer)) arrive(*op, {{op->buffer}, {}}, before);
+        if (passes(memory_of(op->buffer))) arrive(*op, {{memory_of(op->buffer)}, {}}, before);
         break;
       // A copy that a thread has waited for is there for that thread alone.
       case OpKind::CopyWait: before.written.insert(copied_.begin(), copied_.end()); break;
@@ -103,7 +122,8 @@ private:
   }
 
   const Kernel& kernel_;
-  std::set<int> copied_; // buffers that copies arrive in
+  std::map<int, int> memory_; // by buffer that shares it with another
+  std::set<int> copied_;      // buffers that copies arrive in
   std::unordered_set<const Op*> barriers_;
 };
 

@@ -21,9 +21,10 @@ namespace firn::tool {
 namespace {
 
 constexpr std::pair<const char*, driver::Emit> kEmits[] = {
-    {"obj", driver::Emit::Object},    {"graph", driver::Emit::Graph},   {"prepare", driver::Emit::Prepare},
-    {"kernel", driver::Emit::Kernel}, {"llvm", driver::Emit::Llvm},     {"asm", driver::Emit::Assembly},
-    {"ptx", driver::Emit::Ptx},       {"header", driver::Emit::Header}, {"manifest", driver::Emit::Manifest}};
+    {"obj", driver::Emit::Object},       {"graph", driver::Emit::Graph},   {"prepare", driver::Emit::Prepare},
+    {"kernel", driver::Emit::Kernel},    {"llvm", driver::Emit::Llvm},     {"asm", driver::Emit::Assembly},
+    {"ptx", driver::Emit::Ptx},          {"report", driver::Emit::Report}, {"header", driver::Emit::Header},
+    {"manifest", driver::Emit::Manifest}};
 
 std::vector<std::string> emit_names() {
   std::vector<std::string> names;
@@ -61,12 +62,13 @@ Result check_emit(const CompileCommand& command) {
     if (rule.given && !rule.has_effect)
       return usage_error(std::string(rule.option) + " has no effect with --emit=" + command.emit +
                          ": it goes with " + rule.wanted);
-  const bool is_text = is_graph || options.emit == Emit::Kernel;
-  if (!options.gpu.empty() && !is_text && options.emit != Emit::Ptx)
-    return usage_error("--gpu has no effect with --emit=" + command.emit +
-                       " yet: it goes with graph, kernel or ptx");
-  if (options.gpu.empty() && options.emit == Emit::Ptx)
-    return usage_error("--emit=ptx is the code of a GPU, which --gpu names: --gpu=cuda:sm_80");
+  const bool is_of_gpu = options.emit == Emit::Ptx || options.emit == Emit::Report;
+  if (!options.gpu.empty() && !is_of_gpu && !is_graph && options.emit != Emit::Kernel)
+    return usage_error("--gpu goes with --emit=graph, kernel, ptx or report, and not yet with " +
+                       command.emit);
+  if (options.gpu.empty() && is_of_gpu)
+    return usage_error("--emit=" + command.emit +
+                       " is of a GPU's program, which --gpu names: --gpu=cuda:sm_80");
   return {};
 }
 
@@ -171,7 +173,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_option(
           "--emit", command->emit,
           "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "
-          "kernels read), kernel, llvm, asm, ptx (with --gpu), header or manifest")
+          "kernels read), kernel, llvm, asm, header or manifest; with --gpu: ptx, or report, what its "
+          "kernels take")
       ->check(one_of(emit_names()));
   verb->add_option(
       "--weights-out", options.weights_out,

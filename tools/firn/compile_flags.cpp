@@ -369,7 +369,8 @@ Result CompileFlags::finish() {
   if (Result read = read_text_bytes(*this); !read) return read;
   if (int64_t max = options.import.text_pieces; max != onnx::ImportOptions().text_pieces)
     flags.push_back("--text-pieces=" + std::to_string(max));
-  if (options.goals.threads > 1) flags.push_back("--threads=" + std::to_string(options.goals.threads));
+  if (options.goals.threads > 1 && gpu.empty())
+    flags.push_back("--threads=" + std::to_string(options.goals.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   if (Result read = read_size("--memory-budget", memory_budget, options.memory_budget); !read) return read;
   if (!memory_budget.empty()) flags.push_back("--memory-budget=" + memory_budget);
@@ -380,6 +381,11 @@ Result CompileFlags::finish() {
     (tool == "perf" ? options.visibility.perf : options.visibility.debugger) = true;
   if (Result read = read_repeated(*this, options); !read) return read;
   if (Result read = read_training(*this); !read) return read;
+  if (!gpu.empty())
+    for (auto [flag, is_given] : {std::pair{"--weights=init", options.weights == Weights::Init},
+                                  {"--hot", !options.specializations.empty()},
+                                  {"--train", options.training.has_value()}})
+      if (is_given) return usage_error(std::string(flag) + " does not go with --gpu yet");
   return driver::check_target(options);
 }
 
