@@ -103,7 +103,10 @@ private:
         break;
       }
       case OpKind::For: before.add(around({&op->blocks[0]}, before)); break;
-      case OpKind::While: before.add(around({&op->blocks[0], &op->blocks[1]}, before)); break;
+      // It ends behind its condition.
+      case OpKind::While:
+        before = visit(op->blocks[0], around({&op->blocks[0], &op->blocks[1]}, before));
+        break;
       default: break;
       }
     }
