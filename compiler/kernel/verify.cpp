@@ -385,8 +385,22 @@ private:
         op.integers.size() == 1 && (op.integers[0] == 4 || op.integers[0] == 8 || op.integers[0] == 16);
     want(is_piece, op, "copies 4, 8 or 16 bytes");
     const BufferParameter &to = kernel_.buffer(op.buffer), &from = kernel_.buffer(op.buffers[0]);
-    want(to.shared && !from.shared, op, "copies from global memory into memory that threads share");
+    const bool is_global = static_cast<size_t>(op.buffers[0]) < kernel_.parameters.size();
+    want(to.shared && is_global, op, "copies from global memory into memory that threads share");
+    if (!to.written) fail(op, "writes buffer '" + to.name + "', which is not marked written");
     want(to.element == from.element, op, "copies elements of another type");
+    if (!message_.empty()) return;
+    const int64_t elements = op.integers[0] / scalar_bytes(to.element);
+    want(elements > 0, op, "copies parts of elements");
+    check_bounds(op, op.index, to, elements);
+    if (op.operands.empty()) check_bounds(op, op.source, from, elements);
+  }
+
+  // Refuses only what is certainly wrong: bounds of expressions are not tight.
+  void check_bounds(const Op& op, const IntExpr& index, const BufferParameter& buffer, int64_t elements) {
+    if (index.upper_bound() >= 0 && index.lower_bound() <= buffer.size - elements) return;
+    fail(op, "accesses " + std::to_string(elements) + " elements at " + index.to_string() + " of buffer '" +
+                 buffer.name + "', which has " + std::to_string(buffer.size));
   }
 
   void check_memory(const Op& op) {
@@ -420,15 +434,11 @@ private:
            op, "offsets must be i32, i64 or index, one per lane");
       return;
     }
-    // Refuses only what is certainly wrong: bounds of expressions are not tight, and a mask may leave
-    // nothing.
+    // A mask may leave nothing.
     int64_t bytes = static_cast<int64_t>(type.lanes) * scalar_bytes(type.scalar);
     int64_t elements = (bytes + scalar_bytes(buffer.element) - 1) / scalar_bytes(buffer.element);
     bool masked = op.operands.size() > fixed;
-    if (!masked && (op.index.upper_bound() < 0 || op.index.lower_bound() > buffer.size - elements)) {
-      fail(op, "accesses " + std::to_string(elements) + " elements at " + op.index.to_string() +
-                   " of buffer '" + buffer.name + "', which has " + std::to_string(buffer.size));
-    }
+    if (!masked) check_bounds(op, op.index, buffer, elements);
   }
 
   void check_control(const Op& op) {

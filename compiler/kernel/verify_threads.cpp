@@ -4,7 +4,7 @@
 // - ops, types and buffers of this level are in no other kernel;
 // - `threads` ops are not nested, and count the kernel's threads;
 // - what lies between them writes nothing, for all threads would, and calls nothing;
-// - values of threads move between `threads` ops alone;
+// - values of threads move between `threads` ops alone, and within whole warps;
 // - a block's shared memory and threads are within the limits of every GPU;
 // - no two threads store to one element of shared memory in one `threads` op, if indices tell.
 #include "compiler/kernel/verify_threads.h"
@@ -87,11 +87,19 @@ private:
     if (group == OpGroup::Memory && op.kind != OpKind::Load)
       fail(op, "lies outside of the code of a thread, and all threads would do it");
     if (op.kind == OpKind::CallRuntime) fail(op, "is for CPUs");
+    if (is_shuffle(op) && kernel_.threads % kWarpThreads != 0)
+      fail(op, "wants whole warps, of " + std::to_string(kWarpThreads) + " threads");
     const bool passes = is_of_level || op.kind == OpKind::For || op.kind == OpKind::While ||
                         op.kind == OpKind::If || op.kind == OpKind::Yield;
     for (Register operand : op.operands)
       if (kernel_.type_of(operand).spread && !passes)
         fail(op, "computes with values of threads outside of their code");
+    for (Register result : op.results)
+      if (kernel_.type_of(result).spread && !passes)
+        fail(op, "gives values of threads outside of their code");
+  }
+  static bool is_shuffle(const Op& op) {
+    return op.kind == OpKind::ShuffleXor || op.kind == OpKind::ShuffleDown;
   }
 
   void check_in_thread(const Op& op, OpGroup group) {
