@@ -118,6 +118,50 @@ TEST_CASE_METHOD(Fixture, "a symbol of a known value is that value") {
   CHECK(verify(kernel));
 }
 
+TEST_CASE("values of threads pass through the code of a block") {
+  Kernel kernel;
+  Builder b(kernel);
+  int x = b.add_parameter("x", Scalar::F32, 256, false), y = b.add_parameter("y", Scalar::F32, 256, true);
+  int own = b.add_scratch("own", Scalar::F32, 4), tile = b.add_shared("tile", Scalar::F32, 64, 32);
+  CHECK((!kernel.scratch[0].shared && kernel.scratch[1].shared && kernel.scratch[1].alignment == 32));
+  b.set_threads(64);
+  IntExpr block = b.set_parallel(4, "block");
+  auto made = b.threads({}, [&](const IntExpr& t, const std::vector<Register>& none) {
+    CHECK((none.empty() && t.lower_bound() == 0 && t.upper_bound() == 63));
+    b.copy_async(tile, t, x, 64 * block + t, 4,
+                 b.compare(OpKind::SCmp, Predicate::Lt, b.index(t), b.index(block)));
+    b.copy_async(tile, t, x, 64 * block + t, 4);
+    Register loaded = b.load(f32, x, 64 * block + t);
+    b.store(loaded, own, 1);
+    return std::vector<Register>{loaded, b.splat(loaded, 8)};
+  });
+  REQUIRE(made.size() == 2);
+  CHECK(b.type(made[0]) == f32.with_spread(true));
+  CHECK(b.type(made[1]) == wide.with_spread(true));
+  b.copy_commit();
+  b.copy_wait(2);
+  Register other = b.shuffle_xor(made[0], 16), behind = b.shuffle_down(made[1], 3);
+  CHECK((b.type(other) == b.type(made[0]) && b.type(behind) == b.type(made[1])));
+  auto carried = b.loop_carried(0, 3, 1, {other}, [&](const IntExpr&, const std::vector<Register>& sum) {
+    CHECK(b.type(sum[0]) == f32.with_spread(true));
+    return b.threads({sum[0], behind}, [&](const IntExpr&, const std::vector<Register>& mine) {
+      CHECK((b.type(mine[0]) == f32 && b.type(mine[1]) == wide));
+      return std::vector<Register>{b.binary(OpKind::FAdd, mine[0], b.extract(mine[1], 2))};
+    });
+  });
+  auto none = b.threads(carried, [&](const IntExpr& t, const std::vector<Register>& mine) {
+    b.store(mine[0], y, 64 * block + t);
+    return std::vector<Register>{};
+  });
+  CHECK(none.empty());
+  Result verified = verify(kernel);
+  if (!verified) FAIL(verified.error().message << print_kernel(kernel));
+  const Op& first = *kernel.body.ops[0];
+  REQUIRE(first.kind == OpKind::Threads);
+  const Op& conditional = *first.blocks[0].ops[3];
+  CHECK((conditional.kind == OpKind::CopyAsync && conditional.operands.size() == 1));
+}
+
 TEST_CASE_METHOD(Fixture, "one parallel iteration is no loop") {
   CHECK(b.set_parallel(1) == IntExpr(0));
   CHECK(verify(kernel));

@@ -3,6 +3,8 @@
 
 #include "compiler/kernel/builder.h"
 
+#include <catch2/catch.hpp>
+
 namespace firn::kernel {
 
 inline std::unique_ptr<Kernel> sample_control_flow(const std::string& name) {
@@ -128,6 +130,24 @@ inline Program sample_program() {
   loop.second = {branch};
   program.steps = {call, loop, branch};
   return program;
+}
+
+// Gives "good" for a program of one kernel that verifies, else the message.
+inline std::string verify_text(const std::string& head, const std::string& kernel) {
+  std::string text =
+      "program \"p\" arena 4096 lower_bound 0 weights 64 {\n" + head + "}\nkernel \"k\" {\n" + kernel + "}\n";
+  auto parsed = parse_program("t", text);
+  if (!parsed) return "parse: " + parsed.error().message;
+  Result result = verify(*parsed);
+  if (result) return "good";
+  CHECK(result.error().fault == Fault::Internal);
+  return result.error().message;
+}
+
+inline void rejects(const std::string& kernel, const std::string& message) {
+  std::string got = verify_text("", kernel);
+  INFO(kernel);
+  CHECK_THAT(got, Catch::Contains(message));
 }
 
 } // namespace firn::kernel

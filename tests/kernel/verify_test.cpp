@@ -1,26 +1,7 @@
 // One case per invariant of the verifier: text that breaks it, and the message.
 #include "tests/kernel/sample_kernels.h"
 
-#include <catch2/catch.hpp>
-
 namespace firn::kernel {
-
-static std::string verify_text(const std::string& head, const std::string& kernel) {
-  std::string text =
-      "program \"p\" arena 4096 lower_bound 0 weights 64 {\n" + head + "}\nkernel \"k\" {\n" + kernel + "}\n";
-  auto parsed = parse_program("t", text);
-  if (!parsed) return "parse: " + parsed.error().message;
-  Result result = verify(*parsed);
-  if (result) return "good";
-  CHECK(result.error().fault == Fault::Internal);
-  return result.error().message;
-}
-
-static void rejects(const std::string& kernel, const std::string& message) {
-  std::string got = verify_text("", kernel);
-  INFO(got);
-  CHECK(got.find(message) != std::string::npos);
-}
 
 static const std::string x = "  parameter \"x\" f32[64] align 64\n",
                          y = "  parameter \"y\" f32[64] align 64 written\n";
