@@ -9,7 +9,8 @@
 //                                                }
 //
 // So plans, lowering and memory of a GPU's program can be tried on any machine, at the speed of its CPU.
-// Copies arrive at once. A thread's own scratch that several `threads` ops touch is there for each thread.
+// Copies arrive at once. A thread's own scratch that outlives a `threads` op, as several touch it or one in a
+// loop, is there for each thread.
 #include "compiler/kernel/builder.h"
 #include "compiler/kernel/passes/pass.h"
 
@@ -44,12 +45,17 @@ private:
       for (const Block& inner : op->blocks) add_touched(inner, touched);
     }
   }
-  void find_regions(Block& block, std::vector<Op*>& regions) const {
+  struct Region {
+    Op* op;
+    bool is_in_loop;
+  };
+  void find_regions(Block& block, bool is_in_loop, std::vector<Region>& regions) const {
     for (auto& op : block.ops) {
+      const bool repeats = is_in_loop || op->kind == OpKind::For || op->kind == OpKind::While;
       if (op->kind == OpKind::Threads)
-        regions.push_back(op.get());
+        regions.push_back({op.get(), is_in_loop});
       else
-        for (Block& inner : op->blocks) find_regions(inner, regions);
+        for (Block& inner : op->blocks) find_regions(inner, repeats, regions);
     }
   }
   void move_access(Block& block, int buffer, const IntExpr& distance) {
@@ -60,20 +66,23 @@ private:
     }
   }
   void keep_own_scratch() {
-    std::vector<Op*> regions;
-    find_regions(kernel_.body, regions);
+    std::vector<Region> regions;
+    find_regions(kernel_.body, /*is_in_loop=*/false, regions);
     for (size_t i = 0; i < kernel_.scratch.size(); ++i) {
       BufferParameter& scratch = kernel_.scratch[i];
       const int number = static_cast<int>(kernel_.parameters.size() + i);
-      auto touches = [&](const Op* region) {
+      int touching = 0;
+      for (const Region& region : regions) {
         std::set<int> touched;
-        add_touched(region->blocks[0], touched);
-        return touched.contains(number);
-      };
-      if (scratch.shared || std::count_if(regions.begin(), regions.end(), touches) < 2) continue;
-      for (Op* region : regions)
-        move_access(region->blocks[0], number, IntExpr::symbol(region->symbol) * scratch.size);
-      scratch.size *= count();
+        add_touched(region.op->blocks[0], touched);
+        if (touched.contains(number)) touching += region.is_in_loop ? 2 : 1;
+      }
+      if (scratch.shared || touching < 2) continue;
+      // Threads' parts are aligned as the whole is.
+      const int64_t stride = task_stride(scratch) / scalar_bytes(scratch.element);
+      for (const Region& region : regions)
+        move_access(region.op->blocks[0], number, IntExpr::symbol(region.op->symbol) * stride);
+      scratch.size = stride * count();
     }
   }
 
