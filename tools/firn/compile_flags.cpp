@@ -94,6 +94,7 @@ CLI::Option* add_gpu_option(CLI::App& verb, std::string& gpu) {
       .add_option("--gpu", gpu,
                   "the program of a GPU: cuda, or cuda:sm_80, or with a part, for which kernels are shaped: "
                   "cuda:sm_86:rtx3090")
+      ->excludes("--target")
       ->excludes("--mcpu")
       ->excludes("--mattr")
       ->excludes("--threads");
