@@ -53,6 +53,7 @@ COMPILING = {
     "--passes": [("zz", "wanted one of: ")],
     "--initializers-are-inputs": None, "--straight-through": None,
 }
+GPU = [("vulkan", "wants cuda or cuda:sm_NN, found 'vulkan'"), ("cuda:", "wants cuda or"), ("cuda:sm_80:", "wants cuda or")]
 TEXT = {
     "--weights-in": [("w", "goes with a graph in text form")],
     "--entry": [("g", "goes with a graph in text form")],
@@ -75,7 +76,10 @@ COMPILE = {
     **TRAINING,
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
-    "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, header, manifest")],
+    "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, ptx, header, manifest"), ("ptx", "which --gpu names: --gpu=cuda:sm_80")],
+    "--gpu": [*GPU, ("cuda", "no effect with --emit=obj yet: it goes with graph, kernel or ptx"),
+              ("cuda:sm_99", "did you mean 'sm_89' or 'sm_90'?"), ("cuda:zzzzzzz", "choices: sm_75, sm_75:t4, "),
+              ("cuda:sm_80:a10", "did you mean 'sm_80:a100'?")],
     "--weights-out": [("w", "no effect with --emit=obj")],
     "--dump-passes": [("/proc/nowhere", "cannot write")],
     "--rewrite-limit": [("-5", "whole number"), ("x", "whole number"), ("99999999999", "whole number")],
@@ -101,7 +105,8 @@ BENCH = {
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--start": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {
-    "--engine": [("zz", "none of object, eval")],
+    "--engine": [("zz", "none of object, eval, loops, ptx"), ("loops", "--gpu=cuda goes with"), ("ptx", "--gpu=cuda goes with")],
+    "--gpu": [*GPU, ("cuda", "--gpu=cuda goes with --engine=loops or --engine=ptx")],
     "--tolerance": [(bad, "") for bad in NUMBERS],
     "--against": [("f16", "none of f32")],
     "--cache": [("", "")], "--absolute-floor": None, "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
@@ -244,6 +249,29 @@ def check_pairs(symbolic):
     expect(["ops", "Frobnicate"], 2, "no operator")
 
 
+def check_gpu():
+    """What goes with the program of a GPU, and what does not."""
+    for option in ("--target=x86_64-linux-gnu", "--mcpu=native", "--mattr=+fma", "--multiversion=x86-64-v3,x86-64-v2", "--threads=2"):
+        excluded = option.split("=")[0] + " excludes --gpu"
+        expect(["compile", MODEL, "--gpu=cuda", "--emit=ptx", option], 2, excluded)
+        expect(["verify", DIGITS, "--gpu=cuda", "--engine=loops", option], 2, excluded)
+    for emit in ("obj", "prepare", "llvm", "asm", "header", "manifest"):
+        expect(["compile", MODEL, "--gpu=cuda", "--emit=" + emit], 2, f"--gpu has no effect with --emit={emit} yet")
+    for engine in ("object", "eval"):
+        expect(["verify", DIGITS, "--gpu=cuda", "--engine=" + engine], 2, f"--gpu and --engine={engine} do not go together")
+    expect(["verify", DIGITS, "--gpu=cuda", "--engine=ptx", "--against=f32"], 2, "excludes")
+    expect(["run", MODEL, "--gpu=cuda"], 2, "there is no option '--gpu'")
+    for option in ("--depfile=d", "--flash-budget=1K", "--report", "--json", "--weights-out=w"):
+        expect(["compile", MODEL, "--gpu=cuda", "--emit=ptx", option], 2, "no effect with --emit=ptx")
+    expect(["compile", MODEL, "--gpu=cuda", "--emit=graph"], 0, "func @main")
+    expect(["compile", MODEL, "--gpu=cuda:sm_86:rtx3060", "--emit=kernel"], 0, "block_threads ")
+    expect(["compile", MODEL, "--gpu=cuda", "--emit=ptx"], 0, ".target sm_80", ".maxntid")
+    expect(["compile", MODEL, "--gpu=cuda:sm_120", "--emit=ptx"], 0, ".target sm_80")
+    expect(["compile", MODEL, "--gpu=cuda:sm_75:t4", "--emit=ptx"], 0, ".target sm_75")
+    for engine in ("loops", "ptx"):
+        expect(["verify", DIGITS, "--gpu=cuda", "--engine=" + engine], 0, "1 passed, 0 wrong, 0 refused")
+
+
 def main():
     with temporary_folder() as folder:
         os.chdir(folder)
@@ -252,6 +280,7 @@ def main():
         for verb in VERBS:
             check_rows(verb, *TABLE[verb])
         check_pairs(symbolic)
+        check_gpu()
         check(sorted(os.listdir(folder)) == ["graph.hlo", "symbolic.onnx"], f"files were left: {os.listdir(folder)}")
     finish()
 
