@@ -36,7 +36,8 @@ BufferSlice LoweringContext::place_constant(const Instruction& constant) {
   auto [known, is_new] = literal_buffers_.try_emplace({literal.get(), type.to_string()}, -1);
   if (is_new) {
     // Whole vectors may be read of what constants occupy anyway.
-    int64_t bytes = static_cast<int64_t>((type.physical_byte_size() + 63) / 64 * 64);
+    const auto alignment = static_cast<size_t>(options_.target.buffer_alignment);
+    auto bytes = static_cast<int64_t>((type.physical_byte_size() + alignment - 1) / alignment * alignment);
     known->second = add_constant(literal, layout_packing(type, bytes), constant.location());
   }
   return {known->second, 0};

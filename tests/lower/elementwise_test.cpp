@@ -296,3 +296,15 @@ TEST_CASE("results of a dying operand's size are written in place", "[lower]") {
   // Input, output, and one buffer between.
   CHECK(program.arena_bytes == 3 * 4096 * 4);
 }
+
+TEST_CASE("constants take no more bytes than the machine's buffers are aligned to", "[lower]") {
+  auto bytes = [](const char* cpu) {
+    auto program = lower_text("module @m { func @main(%x: i32[3]) -> (i32[3]) { "
+                              "%c = constant [1, 2, 3] : i32[3] %y = add %x, %c : i32[3] return %y } }",
+                              cpu);
+    REQUIRE(program.constants.size() == 1);
+    return program.buffers[static_cast<size_t>(program.constants[0].buffer)].bytes;
+  };
+  CHECK(bytes("x86-64") == 64);
+  CHECK(bytes("cortex-m4") == 16);
+}

@@ -154,3 +154,15 @@ TEST_CASE("few rows that vary have tiles that they fill", "[plan]") {
     CHECK(tiling.rest_rows <= tiling.tile.rows);
   }
 }
+
+TEST_CASE("words of bytes in general registers are taken step by step", "[plan][tiling]") {
+  auto unroll = [](const char* triple, const char* cpu) {
+    auto target = find_target(triple, cpu, "");
+    REQUIRE(target);
+    plan::ContractionShape shape = product(1, 64, 64, 4096);
+    shape.set_mac({MacKind::Dot4, DType::I8, DType::I8, DType::I32});
+    return plan::choose_tiling(shape, *target).unroll;
+  };
+  CHECK(unroll("thumbv7em-none-eabihf", "cortex-m4") == 1);
+  CHECK(unroll("x86_64-linux-gnu", "x86-64-v3") > 1);
+}

@@ -414,7 +414,8 @@ Tiling choose_tiling(const ContractionShape& shape, const Machine& target, const
   tiling.tile.lanes = target.cpu.lanes(shape.element_bits);
   tiling.tile.whole_panels |= shape.whole_panels && (!tile || of_stream);
   tiling.optimize_size = shape.optimize_size;
-  if (shape.optimize_size) tiling.unroll = 1;
+  // Words of several steps at a time would take the registers of sums.
+  if (shape.optimize_size || is_of_words(facts_of(shape.mac, target), target)) tiling.unroll = 1;
   tiling.rolls_runs = splits_too_many(shape, tiling.tile, target);
   tiling.rolls_long_runs = shape.optimize_size || has_long_split(shape);
   tiling.rolls_k = leaves_no_registers(shape, tiling.tile, target);
