@@ -76,10 +76,9 @@ private:
       } else {
         FIRN_CHECK(buffer.offset >= 0,
                    "buffer '" + buffer.name + "' has no place in the arena or the weights");
-        start = offset(buffer.space == Space::Weights      ? weights
-                       : buffer.space == Space::Parameters ? parameters
-                                                           : arena,
-                       buffer.offset);
+        start = buffer.space == Space::Weights      ? weights
+                : buffer.space == Space::Parameters ? parameters
+                                                    : arena;
       }
       starts_.push_back(start);
     }
@@ -133,8 +132,12 @@ private:
     if (bytes == 0) return base;
     return ir_.CreatePtrAdd(base, llvm::ConstantInt::getSigned(context_.index_type(), bytes));
   }
+  // Addresses are computed where they are used: before the first call they would all wait in registers.
   llvm::Value* address(const Argument& argument) {
-    return offset(starts_[static_cast<size_t>(argument.buffer)], argument.byte_offset);
+    const Space space = buffer(argument.buffer).space;
+    const bool is_bound = space == Space::Input || space == Space::Output;
+    const int64_t place = is_bound ? 0 : buffer(argument.buffer).offset;
+    return offset(starts_[static_cast<size_t>(argument.buffer)], place + argument.byte_offset);
   }
   llvm::Value* condition(const Argument& argument) {
     return ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), address(argument)), ir_.getInt8(0));
@@ -253,7 +256,7 @@ private:
   SharedCalls shared_;
   ExpressionEmitter extents_;
   std::vector<KernelFunction> kernels_;
-  std::vector<llvm::Value*> starts_;    // start of each buffer
+  std::vector<llvm::Value*> starts_;    // by buffer: its own start, or that of its space
   llvm::Value* extent_table_ = nullptr; // the call's extents
 };
 

@@ -34,13 +34,20 @@ Lanes make_lanes(Index& index, int lane_dim, int count) {
   return {symbol, first, count};
 }
 
-// The addition of a value per channel if it comes first in the epilogue; null if there is none.
+// The addition from which sums may start if it comes first in the epilogue: of a value per channel to a
+// convolution, of any operand to a dot's integers. Null if there is none.
 const Instruction* find_bias(const Instruction& contraction) {
-  if (!contraction.is(Opcode::Convolution) || contraction.users().size() != 1 || contraction.num_uses(0) != 1)
+  const bool is_dot = contraction.is(Opcode::Dot);
+  if (!(contraction.is(Opcode::Convolution) || is_dot) || contraction.users().size() != 1 ||
+      contraction.num_uses(0) != 1)
     return nullptr;
   const Instruction& user = *contraction.users()[0];
   if (!user.is(Opcode::Add)) return nullptr;
   const Instruction& bias = *user.operand(user.operand(0).def == &contraction ? 1 : 0).def;
+  if (is_dot) {
+    const Instruction& leaf = bias.is(Opcode::BroadcastInDim) ? *bias.operand(0).def : bias;
+    return leaf.is(Opcode::Parameter) || leaf.is(Opcode::Constant) ? &user : nullptr;
+  }
   bool per_channel =
       bias.is(Opcode::BroadcastInDim) && bias.operand(0).type().rank() == 1 &&
       bias.attributes().ints("dims") == std::vector<int64_t>{1} &&
@@ -68,10 +75,8 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
   if (const Instruction* addition = in_accumulators ? find_bias(*root.op) : nullptr) {
     Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
     sum = result_of(*addition);
-    binding.initial = [bind_leaves, added](Builder& b, const IntExpr& channel, int count) {
-      Index index(static_cast<size_t>(added.type().rank()), IntExpr(0));
-      index[1] = channel;
-      ElementEmitter emitter(b, make_lanes(index, 1, count));
+    binding.initial = [bind_leaves, added](Builder& b, Index index, int lane_dim, int count) {
+      ElementEmitter emitter(b, make_lanes(index, lane_dim, count));
       bind_leaves(b, emitter, count);
       return emitter.emit(added, index);
     };
@@ -83,6 +88,14 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
     emitter.bind(sum, [accumulators](const Index&, const Lanes&) { return accumulators; });
     return emitter.emit(region.results()[0], index);
   };
+}
+
+kernel::Register initial_of_channels(Builder& b, const ContractionBinding& binding, const IntExpr& channel,
+                                     int lanes) {
+  if (!binding.initial) return {};
+  Index index(static_cast<size_t>(binding.result_type.rank()), IntExpr(0));
+  index[1] = channel;
+  return binding.initial(b, std::move(index), 1, lanes);
 }
 
 void bind_result(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,

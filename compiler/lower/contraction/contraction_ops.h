@@ -33,8 +33,9 @@ struct ContractionBinding {
   // The arrays of these sums (add_spill_buffer), and of sums where the columns end; -1: there is none.
   int spill_buffer = -1, edge_spill_buffer = -1;
   DType sum_dtype = DType::F32; // the contraction's dtype: sums are rounded to it before the epilogue
-  // The start of the sums of `lanes` channels, the first of them `channel`. Unset: zeros.
-  std::function<kernel::Register(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
+  // The start of `lanes` sums along dim `lane_dim` of the result, the first of them at `index`; for a
+  // convolution, of which index only the channel counts. Unset: zeros.
+  std::function<kernel::Register(kernel::Builder&, Index index, int lane_dim, int lanes)> initial;
   // The value to store in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
   std::function<kernel::Register(kernel::Builder&, const Index&, const Lanes&, int valid,
@@ -44,6 +45,9 @@ struct ContractionBinding {
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
 };
 ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root);
+// The start of a convolution's sums of `lanes` channels from `channel` on; no register: zeros.
+kernel::Register initial_of_channels(kernel::Builder& b, const ContractionBinding& binding,
+                                     const IntExpr& channel, int lanes);
 
 // One of the parts into which a reduction is cut; sums pass from one to the next in memory.
 struct ReductionPart {

@@ -169,7 +169,7 @@ public:
         lanes_(plan.tiling.tile.lanes), sum_{accumulator_of(geometry, plan), lanes_} {}
 
   Register initial(Builder& b, const TilePosition& at, int row, int vector) const override {
-    if (part_.is_first()) return {};
+    if (part_.is_first()) return start(b, at, row, vector);
     return b.load(sum_, binding_.partial, partial_place(at, row, vector), 4 * lanes_);
   }
 
@@ -189,6 +189,13 @@ public:
   }
 
 private:
+  Register start(Builder& b, const TilePosition& at, int row, int vector) const {
+    if (!binding_.initial) return {};
+    Index columns;
+    append_unflattened(columns, g_.columns.free, (at.column_vector + vector) * lanes_);
+    return binding_.initial(b, result_index(batch_at(at), rows_at(at, row), columns), -1, lanes_);
+  }
+
   // Lanes run along the last column dim; earlier dims that lie evenly are crossed lane by lane.
   Register store_result(Builder& b, const TilePosition& at, int row, int vector, Register sum,
                         int valid) const {

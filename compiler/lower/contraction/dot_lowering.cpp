@@ -104,7 +104,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
   if (norm && instruction.num_uses(0) == 1 && !context.places().is_placed(result_of(instruction)))
     context.places().set_view(result_of(instruction), result_of(*norm));
-  if (part.is_last()) bind_result(maker, instruction, root, binding);
+  if (part.is_last()) bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm =
       "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.mac);
   if (plan.tiling.tile.column_streams > 1)

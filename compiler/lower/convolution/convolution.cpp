@@ -173,7 +173,7 @@ public:
       : g_(geometry), tile_(tile), binding_(binding) {}
 
   Register initial(Builder& b, const TilePosition& at, int, int vector) const override {
-    return binding_.initial ? binding_.initial(b, channel(at, vector), tile_.lanes) : Register{};
+    return initial_of_channels(b, binding_, channel(at, vector), tile_.lanes);
   }
 
   Register store(Builder& b, const TilePosition& at, int row, int vector, Register sum,

@@ -134,7 +134,8 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  kernel::Register start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+  kernel::Register start = binding_->initial
+                               ? initial_of_channels(b, *binding_, position.pixel[1], tiles_.lanes())
                            : sums_integers() ? b.constant_int(sum_type(), 0)
                                              : b.constant(sum_type(), 0.0);
   Registers accumulators(static_cast<size_t>(segment.pixels), start);

@@ -252,7 +252,19 @@ private:
     if (!context_.decides("lookup_words")) plan.tiling.looks_up_words = looks_up;
     if (plan.tiling.looks_up_words && !looks_up) return "there are no words of integers that a table has";
     if (plan.tiling.streams_scalars) return "a dot's rows are not asked for ahead of time";
+    if (chooses) plan.bias_in_accumulators = lacks_for_start(plan).empty();
+    if (std::string lacks = lacks_for_start(plan); plan.bias_in_accumulators && !lacks.empty()) return lacks;
     return check_blocks(plan.tiling, *g);
+  }
+
+  // Why a dot's sums do not start from what is added to them; empty: they do, which saves two instructions
+  // for each. With lanes the addition is free, as the stores set an epilogue's pace.
+  std::string lacks_for_start(const ContractionPlan& plan) const {
+    const bool has_integers = root_.op->is(Opcode::Dot) && root_.op->type().dtype == DType::I32;
+    return has_integers && instruction_.is(Opcode::Fusion) && plan.tiling.tile.lanes == 1 &&
+                   plan.tiling.split_k == 1
+               ? ""
+               : "sums of a dot start from a bias if they are i32 of one lane, in a fusion, without split_k";
   }
 
   std::optional<DotGeometry> dot_geometry(const ContractionPlan& plan) const {
