@@ -1,5 +1,6 @@
 // Convolutions over buffered lines against the evaluator: dense and depthwise ones, whose map is padded with
-// any number, unfolded or transposed, in strips that divide the result and that do not.
+// any number, unfolded or transposed, or the padded result of another convolution, in strips that divide the
+// result and that do not.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
@@ -80,6 +81,30 @@ public:
                  "i8[" + join({c_.filters, c_.taps_wide, c_.taps_high, 1}) + "]", narrow);
   }
 
+  // The map is the padded result of a convolution of 12 channels by filters %o.
+  std::string produced() const {
+    const std::vector<int64_t> made = {c_.batch, c_.channels, c_.height, c_.width};
+    const std::string in = type({c_.batch, 12, c_.height, c_.width}), made_type = type(made) + block_,
+                      sums = "i32[" + join(made) + "]" + block_,
+                      filters = "i8[" + std::to_string(c_.channels) + ",12,1,1]";
+    const std::string contraction =
+        "%n = fusion %a, %l {kind = contraction} region (%y: " + in + block_ + ", %j: " + filters +
+        ") { %s1 = convolution %y, %j {window = 1x1, groups = 1, result = i32} : " + sums +
+        " %s4 = convert %s1 {to = i8} : " + made_type + " return %s4 } : " + made_type;
+    std::string text = whole(in, "%b = copy %x : " + in + block_, "%b", in + block_,
+                             contraction + " %m = pad %n, %z {low = [0, 0, " + join({c_.low, c_.low}, ", ") +
+                                 "], high = [0, 0, " + join({c_.high, c_.high}, ", ") +
+                                 "], interior = [0, 0, 0, 0]} : " + type(map_) + block_,
+                             type(map_) + block_, filter(), window(c_.taps_high, c_.taps_wide));
+    auto insert = [&](const std::string& before, const std::string& added) {
+      text.insert(text.find(before), added);
+    };
+    insert(") -> (i32[", ", %o: " + filters);
+    insert(" {kind = line_buffer", ", %o");
+    insert(") { %z = constant", ", %l: " + filters);
+    return text;
+  }
+
 private:
   std::string type(const std::vector<int64_t>& dims) const { return c_.dtype + "[" + join(dims) + "]"; }
   std::string filter() const {
@@ -127,10 +152,11 @@ void expect_buffered(const Case& c, Form form,
     CHECK(buffered == 1);
     double low = c.dtype == "u8" ? 0 : -128, high = c.dtype == "u8" ? 255 : 127;
     for (Placement placement : {Placement::AtEnd, Placement::AtStart})
-      expect_lowered_module(text, {.tolerance = 0,
-                                   .ranges = {{"x", {low, high}}, {"w", {-128, 127}}, {"v", {-9999, 9999}}},
-                                   .cpus = {cpu},
-                                   .placement = placement});
+      expect_lowered_module(
+          text, {.tolerance = 0,
+                 .ranges = {{"x", {low, high}}, {"w", {-128, 127}}, {"o", {-128, 127}}, {"v", {-9999, 9999}}},
+                 .cpus = {cpu},
+                 .placement = placement});
   }
 }
 
@@ -239,4 +265,40 @@ TEST_CASE("buffered lines of maps that are transposed or unfolded", "[lower]") {
                    .high = 5,
                    .zero = -3},
                   &BufferText::unfolded);
+}
+
+TEST_CASE("depthwise convolutions over buffered lines that another convolution makes", "[lower]") {
+  const std::vector<std::string> cpus = {"cortex-m4", "cortex-m3"};
+  for (int64_t rows : {1, 2, 3, 6})
+    expect_buffered({.channels = 16,
+                     .filters = 16,
+                     .height = 12,
+                     .width = 9,
+                     .rows = rows,
+                     .depthwise = true,
+                     .stride = 2,
+                     .low = 0},
+                    &BufferText::produced, cpus);
+  for (int64_t rows : {2, 5, 7})
+    expect_buffered({.channels = 8,
+                     .filters = 8,
+                     .height = 7,
+                     .width = 6,
+                     .rows = rows,
+                     .depthwise = true,
+                     .zero = 127,
+                     .batch = 2},
+                    &BufferText::produced, cpus);
+  // The first strip has padding alone, and so has the last.
+  expect_buffered({.channels = 4,
+                   .filters = 4,
+                   .height = 2,
+                   .width = 3,
+                   .rows = 1,
+                   .depthwise = true,
+                   .taps_high = 2,
+                   .low = 3,
+                   .high = 4,
+                   .zero = -7},
+                  &BufferText::produced, cpus);
 }

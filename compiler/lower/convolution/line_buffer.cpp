@@ -4,6 +4,13 @@
 //     make the lines of the map that the strip's windows cover
 //     convolution: buffered lines -> lines of the strip
 //
+// If another convolution makes the lines, a strip has them of all channels at once, and numbers around them:
+//
+//   for every strip of output lines
+//     first convolution: input -> the lines of the map that the strip's windows cover
+//     for every block of channels
+//       depthwise convolution: buffered lines -> lines of the strip
+//
 // Lines that two strips cover are made twice. Where padding begins and ends the loop over lines is cut, so
 // that elements of a line need no conditions but those of its ends, where loops are cut as well.
 #include "compiler/plan/windows/line_buffer.h"
@@ -132,9 +139,11 @@ public:
       depthwise_.emplace(make_row_depthwise(context, *buffer.convolution));
     else
       convolution_.emplace(make_row_convolution(context, *buffer.convolution));
+    if (buffer.producer) producer_.emplace(make_row_convolution(context, *buffer.producer));
   }
 
   void emit() {
+    if (producer_) return emit_produced();
     depthwise_ ? pack_filters(context_, *depthwise_) : pack_filters(context_, *convolution_);
     KernelMaker maker(context_, fusion_, depthwise_ ? "depthwise" : "convolution");
     MapLines map_rows(maker, fusion_, buffer_.map, buffer_.part(plan_.rows), plan_.code);
@@ -150,6 +159,73 @@ public:
   }
 
 private:
+  void emit_produced() {
+    pack_filters(context_, *producer_);
+    pack_filters(context_, *depthwise_);
+    KernelMaker maker(context_, fusion_, "convolution");
+    producer_->binding.scalar = maker.read(producer_->root.operands[0]);
+    bind_filters(maker, *producer_);
+    bind_epilogue(maker, producer_->instruction, producer_->root, producer_->binding,
+                  bias_of(producer_->plan));
+    bind(maker, *depthwise_);
+    const Type part = buffer_.part(plan_.rows);
+    const kernel::Scalar element = memory_scalar(part.dtype);
+    const int64_t bytes = static_cast<int64_t>(part.physical_byte_size());
+    producer_->binding.result = depthwise_->binding.scalar =
+        maker.scratch(element, bytes / kernel::scalar_bytes(element), "lines");
+    maker.kernel().algorithm = direct_name(producer_->geometry, producer_->plan) + ", " +
+                               depthwise_->code.algorithm() + " buffered rows " + std::to_string(plan_.rows);
+    maker.set_flops(producer_->geometry.flops + depthwise_->code.flops());
+    add_spill_buffer(maker.builder(), producer_->binding, producer_->geometry, producer_->plan);
+    depthwise_->code.add_spill_buffer(maker.builder(), depthwise_->binding);
+    Builder& b = maker.builder();
+    IntExpr p = b.set_parallel(buffer_.convolution->type().dim(0) * strips());
+    emit_produced_strip(b, part, floor_div(p, strips()), floor_mod(p, strips()));
+    maker.finish();
+  }
+
+  void emit_produced_strip(Builder& b, const Type& part, const IntExpr& feature_map, const IntExpr& number) {
+    const Instruction& pad = *buffer_.map.def;
+    const std::vector<int64_t> low = pad.attributes().ints("low");
+    const int64_t height = producer_->instruction.type().dim(2);
+    const IntExpr first = number * plan_.rows, count = min(plan_.rows, IntExpr(result_lines()) - first),
+                  covered = first * buffer_.across.stride,
+                  end = (count - 1) * buffer_.across.stride + buffer_.across.dilated_size(),
+                  from = max(IntExpr(low[2]) - covered, 0), to = min(end, IntExpr(low[2] + height) - covered);
+    pad_lines(b, part, from, max(to, from), end);
+    ContractionBinding made = producer_->binding;
+    made.result_part = TensorPart{part, {feature_map, 0, covered - low[2], -low[3]}};
+    emit_groups(b, *producer_, made, feature_map, {covered - low[2], from, to});
+    ContractionBinding bound = depthwise_->binding;
+    bound.scalar_part = TensorPart{part, {feature_map, 0, covered, 0}};
+    const int64_t blocks = part.dim(1) / depthwise_->code.tiles().lanes();
+    b.loop(0, blocks, 1, [&](const IntExpr& block) {
+      depthwise_->code.emit_block(b, bound, feature_map, block, first, count);
+    });
+  }
+
+  // Stores what surrounds the lines [from, to) of a strip of `end` lines.
+  void pad_lines(Builder& b, const Type& part, const IntExpr& from, const IntExpr& to, const IntExpr& end) {
+    const Instruction& pad = *buffer_.map.def;
+    const int64_t left = pad.attributes().ints("low")[3], right = left + producer_->instruction.type().dim(3);
+    kernel::Register value =
+        b.constant_int({memory_scalar(part.dtype), 1}, pad.operand(1).def->literal()->get_int(0));
+    auto store = [&](const IntExpr& line, int64_t begin, int64_t limit) {
+      b.loop(0, part.dim(1), 1, [&](const IntExpr& channel) {
+        b.loop(begin, limit, 1, [&](const IntExpr& column) {
+          store_element(b, depthwise_->binding.scalar, part, {0, channel, line, column}, Lanes{}, value);
+        });
+      });
+    };
+    auto store_whole = [&](const IntExpr& line) { store(line, 0, part.dim(3)); };
+    b.loop(0, min(from, end), 1, store_whole);
+    b.loop(to, end, 1, store_whole);
+    b.loop(from, to, 1, [&](const IntExpr& line) {
+      store(line, 0, left);
+      store(line, right, part.dim(3));
+    });
+  }
+
   template <class Member> void bind(KernelMaker& maker, Member& member) {
     bind_filters(maker, member);
     bind_result(maker, member.instruction, member.root, member.binding, bias_of(member.plan));
@@ -194,15 +270,15 @@ private:
     if (depthwise_)
       depthwise_->code.emit_block(b, bound, feature_map, block, first, count);
     else
-      emit_groups(b, bound, feature_map, first, count);
+      emit_groups(b, *convolution_, bound, feature_map, {first, 0, count});
   }
 
-  void emit_groups(Builder& b, const ContractionBinding& bound, const IntExpr& feature_map,
-                   const IntExpr& first, const IntExpr& count) {
-    const plan::ColumnGroups groups = convolution_->groups();
+  static void emit_groups(Builder& b, const RowConvolution& convolution, const ContractionBinding& bound,
+                          const IntExpr& feature_map, const ResultLines& map_rows) {
+    const plan::ColumnGroups groups = convolution.groups();
     b.loop(0, groups.count(), 1, [&](const IntExpr& group) {
       emit_column_group(b, groups, group, [&](const IntExpr& vector, int vectors) {
-        emit_lines(b, *convolution_, bound, feature_map, vector, vectors, {first, 0, count});
+        emit_lines(b, convolution, bound, feature_map, vector, vectors, map_rows);
       });
     });
   }
@@ -213,6 +289,7 @@ private:
   const plan::LineBufferPlan& plan_;
   std::optional<RowConvolution> convolution_;
   std::optional<RowDepthwise> depthwise_;
+  std::optional<RowConvolution> producer_;
 };
 
 } // namespace

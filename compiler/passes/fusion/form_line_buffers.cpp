@@ -4,7 +4,14 @@
 //   %m = pad %x, %z {...}                              %c = fusion %x, %w {kind = line_buffer, rows = 2}
 //   %c = fusion %m, %w {kind = contraction}      ->      region(...) { %m and %c as before; return %c }
 //
-// Pads, copies, slices, concatenations and transposes are taken in that the convolution alone reads.
+// Pads, copies, slices, concatenations and transposes are taken in that the convolution alone reads. The
+// convolution whose result a depthwise one reads padded is taken in where the maps between them are among the
+// largest of the region:
+//
+//   %e = fusion %x, %v {kind = contraction}            %c = fusion %x, %v, %w {kind = line_buffer, rows = 2}
+//   %m = pad %e, %z {...}                        ->      region(...) { %e, %m and %c as before; return %c }
+//   %c = fusion %m, %w {kind = contraction}
+//
 // Quantised convolutions with a zero point, whose padding is not zeros, have a padded map, and those of few
 // channels one of unfolded windows.
 //
@@ -48,12 +55,46 @@ public:
     std::vector<Instruction*> convolutions;
     for (const auto& instruction : region_.instructions())
       if (convolution_of(*instruction)) convolutions.push_back(instruction.get());
+    for (const auto& instruction : region_.instructions())
+      if (!moves_elements(*instruction)) max_bytes_ = std::max(max_bytes_, touched_bytes(*instruction));
     bool changed = false;
-    for (Instruction* convolution : convolutions) changed |= form(*convolution);
+    for (Instruction* convolution : convolutions) changed |= join(*convolution) || form(*convolution);
     return changed;
   }
 
 private:
+  // The bytes that are there while an instruction is computed, but for constants.
+  static int64_t touched_bytes(const Instruction& instruction) {
+    int64_t bytes = 0;
+    auto add = [&](const Type& type) {
+      if (type.is_tensor() && type.is_static()) bytes += static_cast<int64_t>(type.physical_byte_size());
+    };
+    for (Value operand : instruction.operands())
+      if (!operand.def->is(Opcode::Constant)) add(operand.type());
+    for (int i = 0; i < instruction.num_results(); ++i) add(instruction.type(i));
+    return bytes;
+  }
+
+  // Joins a depthwise convolution with the one whose padded result it reads.
+  bool join(Instruction& convolution) {
+    Value map = map_of(convolution);
+    if (!map || !map.def->is(Opcode::Pad) || map.def->parent() != &region_) return false;
+    Instruction *pad = map.def, *producer = pad->operand(0).def;
+    auto is_read_once = [](const Instruction& made) {
+      return made.num_results() == 1 && made.users().size() == 1 && made.num_uses(0) == 1;
+    };
+    if (!convolution_of(*producer) || producer->parent() != &region_ || !is_read_once(*producer) ||
+        !is_read_once(*pad))
+      return false;
+    const int64_t bytes = std::max(touched_bytes(*producer), touched_bytes(convolution));
+    if (bytes < max_bytes_ / 5 * 4) return false;
+    int64_t rows = plan::rows_to_buffer(*producer, *pad, convolution, {*options_.target, options_.goals});
+    if (rows == 0 || !options_.take_rewrite()) return false;
+    make_fusion({producer, pad, &convolution}, FusionKind::LineBuffer)->attributes().set("rows", rows);
+    for (Instruction* member : {&convolution, pad, producer}) region_.erase(member);
+    return true;
+  }
+
   // The movements that make the map for `user` alone, in program order.
   std::vector<Instruction*> movements_before(const Instruction& user, Value map) const {
     std::vector<Instruction*> before;
@@ -94,6 +135,7 @@ private:
 
   Region& region_;
   const PassOptions& options_;
+  int64_t max_bytes_ = 0; // the most that an instruction touches which computes
 };
 
 } // namespace

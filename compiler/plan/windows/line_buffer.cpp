@@ -18,6 +18,8 @@ constexpr int kRank = 4;
 // The buffer's share of what the convolution reads and writes. Lines that two strips read are made twice, so
 // that low strips take time, and high ones memory.
 constexpr int64_t kBufferShare = 16;
+// Likewise where lines are results of a convolution, which cost more.
+constexpr int64_t kProducedShare = 4;
 
 bool is_map(const Type& type) {
   return type.rank() == kRank && type.is_static() && type.num_elements() > 0 && type.layout.strides.empty() &&
@@ -45,6 +47,30 @@ bool is_pointwise(const Instruction& convolution) {
   return std::all_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.size == 1; });
 }
 
+// Whether the spatial dims alone are padded, by a number that is known, and none of them is cut.
+bool pads_lines(const Instruction& pad) {
+  if (!pad.is(Opcode::Pad) || !is_map(pad.type())) return false;
+  const Literal* value =
+      pad.operand(1).def->is(Opcode::Constant) ? pad.operand(1).def->literal().get() : nullptr;
+  if (!value || !value->values_may_be_used()) return false;
+  for (const char* name : {"low", "high", "interior"}) {
+    std::vector<int64_t> counts = pad.attributes().ints(name);
+    if (counts[0] != 0 || counts[1] != 0 || counts[2] < 0 || counts[3] < 0) return false;
+  }
+  std::vector<int64_t> interior = pad.attributes().ints("interior");
+  return interior[2] == 0 && interior[3] == 0;
+}
+
+// Whether the kernel of `producer` can make lines of the map that `pad` makes for such a walk.
+bool makes_lines(const Instruction& producer, const Instruction& pad, const LineBuffer& walk,
+                 const PlanOptions& options) {
+  const std::vector<WindowDim>& window = convolution_of(*walk.convolution)->attributes().window().dims;
+  bool is_inside = std::all_of(window.begin(), window.end(),
+                               [](const WindowDim& dim) { return dim.pad_low == 0 && dim.pad_high == 0; });
+  return walk.by_blocks && is_inside && pads_lines(pad) && producer.type() == pad.operand(0).type() &&
+         is_map(producer.type()) && walks_lines(producer, options);
+}
+
 int64_t bytes(const Type& type) {
   return static_cast<int64_t>(type.physical_byte_size());
 }
@@ -60,7 +86,7 @@ int64_t LineBuffer::covered(int64_t rows) const {
 Type LineBuffer::part(int64_t rows) const {
   Type part = convolution_of(*convolution)->operand(0).type();
   part.dims[0] = Dim(1);
-  if (by_blocks) part.dims[1] = Dim(part.layout.blocks[0].size);
+  if (by_blocks && !producer) part.dims[1] = Dim(part.layout.blocks[0].size);
   part.dims[2] = Dim(covered(rows));
   return part;
 }
@@ -72,7 +98,30 @@ std::optional<LineBuffer> find_line_buffer(const Instruction& fusion, const Plan
   if (!buffer) return std::nullopt;
   Value input = convolution_of(member)->operand(0);
   buffer->map = convolution_of(member) == &member ? input : outside_of(member, input);
+  const Instruction& first = *fusion_members(fusion)[0];
+  if (&first == &member || !convolution_of(first)) return buffer;
+  const Instruction& pad = *buffer->map.def;
+  if (!pad.is(Opcode::Pad) || pad.operand(0).def != &first || !makes_lines(first, pad, *buffer, options))
+    return std::nullopt;
+  buffer->producer = &first;
   return buffer;
+}
+
+int64_t rows_to_buffer(const Instruction& producer, const Instruction& pad, const Instruction& convolution,
+                       const PlanOptions& options) {
+  if (!saves_memory(options.target)) return 0;
+  std::optional<LineBuffer> buffer = line_walk(convolution, options);
+  const Instruction* op = convolution_of(producer);
+  if (!buffer || !op || !is_byte(producer.type().dtype) || !makes_lines(producer, pad, *buffer, options))
+    return 0;
+  buffer->producer = &producer;
+  const int64_t input = bytes(op->operand(0).type()), result = bytes(convolution.type()),
+                before = std::max(input + bytes(producer.type()), bytes(producer.type()) + result);
+  const int64_t height = convolution.type().dim(2);
+  int64_t rows = height;
+  while (rows > 1 && bytes(buffer->part(rows)) > (input + result) / kProducedShare) --rows;
+  // A loop takes longer whose strips make many lines twice: it has to save a quarter.
+  return input + result + bytes(buffer->part(rows)) < before / 4 * 3 ? rows : 0;
 }
 
 int64_t rows_to_buffer(const Instruction& convolution, const PlanOptions& options) {

@@ -1,5 +1,6 @@
 // Convolutions over a map that is made a few lines at a time, as they are read: padded, transposed or
-// otherwise moved. On machines whose memory is small the map takes the place of several lines only.
+// otherwise moved, or the padded result of another convolution. On machines whose memory is small the map
+// takes the place of several lines only.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -10,13 +11,17 @@
 
 namespace firn::plan {
 
-// A fusion of kind line_buffer. The members that make the map are code per element.
+// A fusion of kind line_buffer. The members that make the map are code per element, or a convolution and the
+// padding of its result.
 struct LineBuffer {
   Value map;                                // is computed in the fusion's region
   const Instruction* convolution = nullptr; // or a contraction of one
   // Whether channels are filtered block by block, as a depthwise convolution does: the buffer has one block.
   bool by_blocks = false;
   WindowDim across; // the window's first dim, which goes from line to line
+  // The convolution, or contraction of one, whose result `map` pads; null: the map is made by its elements.
+  // All its channels are buffered.
+  const Instruction* producer = nullptr;
   // Lines of the map that `rows` lines of the result read.
   int64_t covered(int64_t rows) const;
   // The part of the map that is buffered for `rows` lines of the result.
@@ -29,6 +34,10 @@ std::optional<LineBuffer> find_line_buffer(const Instruction& fusion, const Plan
 // Lines of the result whose part of the map should be buffered together, of a convolution or a contraction
 // of one whose map is moved or padded elements; 0: the map should be made as a whole.
 int64_t rows_to_buffer(const Instruction& convolution, const PlanOptions& options);
+// Likewise of a depthwise convolution, or contraction of one, that reads the padded result of the contraction
+// `producer`.
+int64_t rows_to_buffer(const Instruction& producer, const Instruction& pad, const Instruction& convolution,
+                       const PlanOptions& options);
 
 // Completes the plan. Says why it cannot be followed for the fusion; empty: it can.
 std::string complete(LineBufferPlan& plan, const Instruction& fusion, const PlanOptions& options);
