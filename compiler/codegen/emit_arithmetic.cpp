@@ -63,6 +63,8 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   case OpKind::FCeil:
   case OpKind::FTrunc:
   case OpKind::FRoundEven:
+    if (llvm::Value* rounded = kind == OpKind::FRoundEven ? instructions_->round_even(a) : nullptr)
+      return rounded;
     if (!(kind == OpKind::FRoundEven ? context_.target.cpu.has_round_even : context_.target.cpu.has_rounding))
       return expand_rounding(ir_, kind, a);
     return intrinsic(kind == OpKind::FFloor   ? llvm::Intrinsic::floor

@@ -1,5 +1,5 @@
-// ARM without vectors: the products of Cortex-M's DSP extension, which sum two steps in a general register,
-// and conversions that round.
+// ARM of 32 bits: the products of Cortex-M's DSP extension, which sum two steps in a general register, those
+// of MVE, which sum sixteen, and conversions that round and saturate.
 #include "compiler/codegen/instruction_set.h"
 #include "compiler/codegen/vector_parts.h"
 
@@ -12,6 +12,8 @@ namespace firn::codegen {
 namespace {
 
 class ArmInstructions : public InstructionSet {
+  static constexpr int kLanes = 4; // words of a vector register
+
 public:
   using InstructionSet::InstructionSet;
 
@@ -67,8 +69,28 @@ public:
     return ir_.CreateBitCast(alternate_bytes(word, is_signed, odd), to);
   }
 
-  // vcvtr rounds as the FPU is set, to nearest even.
+  llvm::Value* multiply_row(Factor factors, llvm::Value* sum, llvm::Value* a, llvm::Value* b) override {
+    if (target_.cpu.reducing_dot_bits == 0) return nullptr;
+    const bool is_unsigned = factors == Factor::U8;
+    return ir_.CreateIntrinsic(
+        llvm::Intrinsic::arm_mve_vmldava, {a->getType()},
+        {ir_.getInt32(is_unsigned), /*subtracts=*/ir_.getInt32(0), /*exchanges=*/ir_.getInt32(0), sum, a, b});
+  }
+
+  llvm::Value* round_even(llvm::Value* value) override {
+    if (!has_whole_vectors(value)) return nullptr;
+    return by_vectors(value, [&](llvm::Value* part) {
+      return ir_.CreateIntrinsic(llvm::Intrinsic::arm_mve_vrintn, {part->getType()}, {part});
+    });
+  }
+
+  // vcvtr rounds as the FPU is set, to nearest even; vcvtn always does.
   llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words) override {
+    if (has_whole_vectors(value) && words->getScalarSizeInBits() == 32)
+      return by_vectors(value, [&](llvm::Value* part) {
+        return ir_.CreateIntrinsic(llvm::Intrinsic::arm_mve_vcvtn, {word_vector(), part->getType()},
+                                   {/*unsigned=*/ir_.getInt32(0), part});
+      });
     if (!target_.cpu.has_float || !value->getType()->isFloatTy() || !words->isIntegerTy(32)) return nullptr;
     llvm::Value* bits = ir_.CreateIntrinsic(llvm::Intrinsic::arm_vcvtr, {value->getType()}, {value});
     return ir_.CreateBitCast(bits, words);
@@ -78,8 +100,8 @@ public:
   // behind a relu, and one instruction takes the larger of a word and zero.
   llvm::Value* narrow(const kernel::Op& op, llvm::Value* number, llvm::Type* integers) override {
     if (!op.bounded || !target_.cpu.has_float) return nullptr;
-    if (lanes_of(number) > 1) return narrow_lanes(op, number, integers);
-    llvm::Value* words = round_to_words(number, ir_.getInt32Ty());
+    if (lanes_of(number) > 1 && !has_whole_vectors(number)) return narrow_lanes(op, number, integers);
+    llvm::Value* words = round_to_words(number, integers->getWithNewBitWidth(32));
     auto limit = [&](llvm::Intrinsic::ID min_or_max, int64_t bound) {
       words =
           ir_.CreateBinaryIntrinsic(min_or_max, words, llvm::ConstantInt::getSigned(words->getType(), bound));
@@ -105,8 +127,37 @@ private:
     return narrowed;
   }
 
+  llvm::Type* word_vector() { return llvm::FixedVectorType::get(ir_.getInt32Ty(), kLanes); }
+
+  // Whether vectors of f32 are registers of MVE, one or several.
+  bool has_whole_vectors(llvm::Value* value) const {
+    return target_.cpu.vector_bits > 0 && value->getType()->getScalarType()->isFloatTy() &&
+           lanes_of(value) % kLanes == 0;
+  }
+
+  template <class Emit> llvm::Value* by_vectors(llvm::Value* value, Emit emit) {
+    std::vector<llvm::Value*> parts;
+    for (int first = 0; first < lanes_of(value); first += kLanes)
+      parts.push_back(emit(slice(ir_, value, first, kLanes)));
+    return concatenate(ir_, parts);
+  }
+
+  // Shifts saturate at the top of a word, which takes no constants in registers.
+  llvm::Value* saturate_vector(llvm::Value* words, int bits, bool is_unsigned) {
+    const auto shift = static_cast<uint32_t>(32 - bits);
+    return by_vectors(words, [&](llvm::Value* part) {
+      llvm::Value* top = is_unsigned
+                             ? ir_.CreateIntrinsic(llvm::Intrinsic::arm_mve_vqshlu_imm, {part->getType()},
+                                                   {part, ir_.getInt32(shift)})
+                             : ir_.CreateIntrinsic(llvm::Intrinsic::arm_mve_vqshl_imm, {part->getType()},
+                                                   {part, ir_.getInt32(shift), /*unsigned=*/ir_.getInt32(0)});
+      return is_unsigned ? ir_.CreateLShr(top, shift) : ir_.CreateAShr(top, shift);
+    });
+  }
+
   llvm::Value* saturate(llvm::Value* words, int bits, bool is_unsigned) {
     if (bits >= 32) return words;
+    if (words->getType()->isVectorTy()) return saturate_vector(words, bits, is_unsigned);
     return ir_.CreateIntrinsic(is_unsigned ? llvm::Intrinsic::arm_usat : llvm::Intrinsic::arm_ssat, {},
                                {words, ir_.getInt32(static_cast<uint32_t>(bits))});
   }

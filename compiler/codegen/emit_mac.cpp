@@ -23,6 +23,8 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
   bool is_bf16 = op.kind == OpKind::DotBF16, is_i16 = op.kind == OpKind::DotS16;
   Factor lhs = op.kind == OpKind::DotS8S8 ? Factor::S8 : Factor::U8,
          rhs = op.kind == OpKind::DotU8U8 ? Factor::U8 : Factor::S8;
+  if (lanes_of(a) == kDotRow && lanes_of(sum) == 1 && !is_bf16 && !is_i16)
+    return emit_dot_row(lhs, rhs, sum, a, b);
   const Machine& target = context_.target;
   bool is_narrow = op.kind == OpKind::DotU8S8Narrow && target.cpu.byte_pair_bits > 0;
   MacFacts facts = is_narrow ? narrow_dot4_facts(target)
@@ -51,6 +53,25 @@ llvm::Value* KernelEmitter::emit_product(const Op& op) {
                                                   : instructions_->multiply(product, part, x, y));
   }
   return concatenate(ir_, parts);
+}
+
+// Unlike bytes are made signed: the unsigned ones move by 128, and the products of this offset are subtracted
+// again.
+llvm::Value* KernelEmitter::emit_dot_row(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a,
+                                         llvm::Value* b) {
+  if (lhs == rhs)
+    if (llvm::Value* added = instructions_->multiply_row(lhs, sum, a, b)) return added;
+  if (lhs != rhs) {
+    llvm::Value* offset = llvm::ConstantInt::get(a->getType(), 0x80);
+    llvm::Value *u = ir_.CreateXor(lhs == Factor::U8 ? a : b, offset), *s = lhs == Factor::U8 ? b : a;
+    if (llvm::Value* added = instructions_->multiply_row(Factor::S8, sum, u, s))
+      return ir_.CreateSub(added, instructions_->multiply_row(Factor::S8, ir_.getInt32(0), offset, s));
+  }
+  llvm::Type* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), kDotRow);
+  auto widened = [&](llvm::Value* bytes, Factor factor) {
+    return factor == Factor::S8 ? ir_.CreateSExt(bytes, words) : ir_.CreateZExt(bytes, words);
+  };
+  return ir_.CreateAdd(sum, ir_.CreateAddReduce(ir_.CreateMul(widened(a, lhs), widened(b, rhs))));
 }
 
 llvm::Value* KernelEmitter::emit_lane_products(const Op& op) {

@@ -12,10 +12,16 @@ llvm::Value* InstructionSet::multiply_lanes(Factor, Factor, llvm::Value*, llvm::
 llvm::Value* InstructionSet::widen(llvm::Value*, llvm::Type*, bool) {
   return nullptr;
 }
+llvm::Value* InstructionSet::multiply_row(Factor, llvm::Value*, llvm::Value*, llvm::Value*) {
+  return nullptr;
+}
 llvm::Value* InstructionSet::reciprocal(llvm::Value*) {
   return nullptr;
 }
 llvm::Value* InstructionSet::round_to_bf16(llvm::Value*) {
+  return nullptr;
+}
+llvm::Value* InstructionSet::round_even(llvm::Value*) {
   return nullptr;
 }
 llvm::Value* InstructionSet::round_to_words(llvm::Value*, llvm::Type*) {

@@ -54,10 +54,15 @@ public:
 
   // Lanes of integers as wider integers of type `to`, by instructions that move lanes at the same time.
   virtual llvm::Value* widen(llvm::Value* lanes, llvm::Type* to, bool is_signed);
+  // `sum`, an i32, plus all products of the lanes of `a` and `b`, kDotRow bytes of the same kind each.
+  virtual llvm::Value* multiply_row(Factor factors, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+
   // 1 / a within 2 ulp, faster than a division.
   virtual llvm::Value* reciprocal(llvm::Value* a);
   // bf16 of f32, with subnormal numbers taken for zeros.
   virtual llvm::Value* round_to_bf16(llvm::Value* value);
+  // Floats rounded to integers, to nearest, ties to even.
+  virtual llvm::Value* round_even(llvm::Value* value);
   // Integers of type `words` of f32, rounded to nearest, ties to even.
   virtual llvm::Value* round_to_words(llvm::Value* value, llvm::Type* words);
   // The integers of type `integers` that a narrow op gives of `number`, by instructions that saturate.

@@ -133,6 +133,7 @@ private:
   llvm::Value* emit_lane_products(const kernel::Op& op);
   llvm::Value* emit_product(const kernel::Op& op);
   llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_dot_row(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_i16_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);

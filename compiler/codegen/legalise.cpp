@@ -178,9 +178,9 @@ Value* compare_in_float(Builder& ir, const Instruction& instruction) {
 class Legaliser {
 public:
   Legaliser(const Machine& target, const Machine& baseline)
-      : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
-        compares_in_float_(target.arch == Arch::X86_64), long_arithmetic_(baseline.cpu.has_long_shifts),
-        leading_zeros_(baseline.cpu.has_leading_zeros),
+      : narrow_(target.pointer_bits == 32), splits_short_vectors_(narrow_ && target.cpu.vector_bits > 0),
+        rounds_twice_(target.arch == Arch::AArch64), compares_in_float_(target.arch == Arch::X86_64),
+        long_arithmetic_(baseline.cpu.has_long_shifts), leading_zeros_(baseline.cpu.has_leading_zeros),
         widest_division_(!narrow_                            ? 64
                          : baseline.cpu.has_integer_division ? 32
                                                              : 0) {}
@@ -198,11 +198,13 @@ public:
 
 private:
   bool lacks(const Instruction& instruction) const {
+    if (splits_lanes(instruction)) return true;
     if (is_division(instruction)) return bits_of(&instruction) > widest_division_;
     if (rounds_twice_ && converts_long_to_float(instruction)) return instruction.getType()->isVectorTy();
     if (compares_in_float_ && compares_half_vectors(instruction)) return true;
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
+    if (splits_short_vectors_ && is_short_conversion(instruction)) return true;
     switch (instruction.getOpcode()) {
     case Instruction::SIToFP:
     case Instruction::UIToFP: return bits_of(instruction.getOperand(0)) == 64;
@@ -222,7 +224,9 @@ private:
   void replace(Instruction& instruction) {
     Builder ir(&instruction);
     Value* result = nullptr;
-    if (compares_half_vectors(instruction)) {
+    if (splits_lanes(instruction)) {
+      result = lane_by_lane(ir, instruction);
+    } else if (compares_half_vectors(instruction)) {
       result = compare_in_float(ir, instruction);
     } else if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType())) {
       result = llvm::PoisonValue::get(vector);
@@ -246,11 +250,45 @@ private:
     instruction.eraseFromParent();
   }
 
+  // LLVM 19 inverts comparisons of vectors of MVE as if there were no NaN, computes in lanes of 64 bits and
+  // in halves wrongly or not at all, and divides pairs of words in a library.
+  bool splits_lanes(const Instruction& instruction) const {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+    if (!splits_short_vectors_ || !vector) return false;
+    if (is_division(instruction)) return vector->getNumElements() < 4;
+    if (const auto* compare = llvm::dyn_cast<llvm::FCmpInst>(&instruction))
+      if (compare->isUnordered(compare->getPredicate()) || compare->getPredicate() == llvm::CmpInst::FCMP_ORD)
+        return true;
+    if (llvm::isa<llvm::TruncInst, llvm::ZExtInst, llvm::SExtInst>(instruction))
+      return bits_of(&instruction) == 64 || bits_of(instruction.getOperand(0)) == 64;
+    bool is_split = instruction.isBinaryOp() || llvm::isa<llvm::CmpInst, llvm::SelectInst>(instruction);
+    llvm::Type* type = instruction.getOperand(instruction.getNumOperands() - 1)->getType()->getScalarType();
+    return is_split && (type->isIntegerTy(64) || type->isHalfTy());
+  }
+
+  static Value* lane_by_lane(Builder& ir, const Instruction& instruction) {
+    auto* vector = llvm::cast<llvm::FixedVectorType>(instruction.getType());
+    Value* result = llvm::PoisonValue::get(vector);
+    for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
+      Instruction* one = instruction.clone();
+      for (unsigned i = 0; i < one->getNumOperands(); ++i)
+        if (Value* operand = instruction.getOperand(i); operand->getType()->isVectorTy())
+          one->setOperand(i, ir.CreateExtractElement(operand, lane));
+      one->mutateType(vector->getElementType());
+      result = ir.CreateInsertElement(result, ir.Insert(one), lane);
+    }
+    return result;
+  }
+
   static unsigned arity(const Instruction& instruction) {
     return llvm::isa<llvm::CallInst>(instruction) ? 1 : instruction.getNumOperands();
   }
 
   Value* scalar(Builder& ir, const Instruction& instruction, Value* const operands[2]) {
+    if (is_conversion(instruction) && bits_of_integer(instruction) < 64) {
+      if (is_saturating(instruction)) return keep_saturating(ir, instruction, operands[0]);
+      return keep_scalar(ir, instruction, operands[0]);
+    }
     switch (instruction.getOpcode()) {
     case Instruction::SIToFP:
     case Instruction::UIToFP:
@@ -286,6 +324,35 @@ private:
     return ir.CreateCast(opcode, operand, instruction.getType()->getScalarType());
   }
 
+  static Value* keep_saturating(Builder& ir, const Instruction& instruction, Value* operand) {
+    llvm::Intrinsic::ID id = llvm::cast<llvm::IntrinsicInst>(instruction).getIntrinsicID();
+    return ir.CreateIntrinsic(id, {instruction.getType()->getScalarType(), operand->getType()}, {operand});
+  }
+
+  static bool is_conversion(const Instruction& instruction) {
+    switch (instruction.getOpcode()) {
+    case Instruction::SIToFP:
+    case Instruction::UIToFP:
+    case Instruction::FPToSI:
+    case Instruction::FPToUI: return true;
+    default: return is_saturating(instruction);
+    }
+  }
+
+  // The integers of a conversion from or to floats.
+  static unsigned bits_of_integer(const Instruction& instruction) {
+    return bits_of(instruction.getType()->getScalarType()->isIntegerTy() ? &instruction
+                                                                         : instruction.getOperand(0));
+  }
+
+  // Conversions of fewer lanes than a register of words has, or from or to f64, which no vector has.
+  static bool is_short_conversion(const Instruction& instruction) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+    if (!vector || !is_conversion(instruction)) return false;
+    llvm::Type *to = vector->getElementType(), *from = instruction.getOperand(0)->getType()->getScalarType();
+    return vector->getNumElements() < 4 || to->isDoubleTy() || from->isDoubleTy();
+  }
+
   static bool converts_long_to_float(const Instruction& instruction) {
     bool integer =
         instruction.getOpcode() == Instruction::SIToFP || instruction.getOpcode() == Instruction::UIToFP;
@@ -303,7 +370,8 @@ private:
   }
 
   bool narrow_;
-  bool rounds_twice_; // LLVM converts vectors of i64 to f32 by way of f64
+  bool splits_short_vectors_; // LLVM converts pairs of lanes of MVE by way of i64, in a library
+  bool rounds_twice_;         // LLVM converts vectors of i64 to f32 by way of f64
   // Vectors of halves are compared as floats. LLVM's optimiser would drop the conversion before the
   // comparison, and its backend would compare lane by lane; with AVX512-FP16 it swaps the operands of a
   // masked vcmpph, to read one from the stack, and keeps the predicate.

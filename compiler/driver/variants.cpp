@@ -5,6 +5,7 @@
 #include "compiler/driver/runs_here.h"
 #include "compiler/plan/plan_cpus.h"
 #include "compiler/target/gpu_table.h"
+#include "compiler/target/strict_floats.h"
 
 namespace firn::driver {
 
@@ -17,6 +18,7 @@ Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   if (!options.cpus.empty()) return find_targets(options.triple, options.cpus);
   auto target = find_target(options.triple, options.cpu, options.features);
   if (!target) return target.error();
+  if (options.goals.strict_math()) target = with_strict_floats(*target);
   return std::vector<NamedTarget>{{target->display_name(), *target}};
 }
 

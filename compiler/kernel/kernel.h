@@ -46,6 +46,9 @@ inline bool is_float(Scalar scalar) {
 
 inline constexpr int32_t kOutOfRange = 9; // FIRN_STATUS_OUT_OF_RANGE
 
+// The products of bytes that a dot adds to a single sum, if it does not take four for each lane.
+inline constexpr int kDotRow = 16;
+
 // The type of a register; graph values have a firn::Type.
 struct MachineType {
   Scalar scalar = Scalar::F32;

@@ -336,10 +336,13 @@ private:
     case OpKind::DotS16:
     case OpKind::DotBF16: {
       bool is_float = op.kind == OpKind::DotBF16, bytes = !is_float && op.kind != OpKind::DotS16;
+      bool is_row = bytes && first.lanes == 1 && operand(op, 1).lanes == kDotRow;
       MachineType narrow{is_float ? Scalar::BF16
                          : bytes  ? Scalar::I8
                                   : Scalar::I16,
-                         first.lanes * (bytes ? 4 : 2)};
+                         is_row  ? kDotRow
+                         : bytes ? 4 * first.lanes
+                                 : 2 * first.lanes};
       want(first == to && first.scalar == (is_float ? Scalar::F32 : Scalar::I32), op,
            "accumulates in the wrong type");
       want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");

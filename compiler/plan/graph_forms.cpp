@@ -81,6 +81,10 @@ bool has_channel_blocks(const Machine& target) {
   return !target.gpu;
 }
 
+bool multiplies_rows_of_bytes(const Machine& target) {
+  return target.cpu.reducing_dot_bits > 0;
+}
+
 bool prefers_channel_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   if (!filter.is_static() || !input.dims[1].is_static() || !convolution.type().dims[1].is_static() ||
@@ -190,8 +194,9 @@ std::optional<size_t> dim_to_unfold(const Instruction& convolution, const Machin
   constexpr int64_t kMinGain = 2;      // times fewer products: fewer do not pay for the copies
   constexpr int64_t kMaxUnfolded = 16; // positions, each of which is a kernel that copies
   const Type &input = convolution.operand(0).type(), &filters = convolution.operand(1).type();
-  if (target.cpu.vector_bits != 0 || !input.is_static() || !filters.is_static() ||
-      convolution.type().num_elements() == 0 || convolution.attributes().integer("groups", 1) != 1)
+  if ((has_vectors(target) && !multiplies_rows_of_bytes(target)) || !input.is_static() ||
+      !filters.is_static() || convolution.type().num_elements() == 0 ||
+      convolution.attributes().integer("groups", 1) != 1)
     return std::nullopt;
   auto mac = choose_mac(convolution, target, strict);
   const std::vector<WindowDim> window = convolution.attributes().window().dims;

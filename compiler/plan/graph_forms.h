@@ -28,6 +28,9 @@ bool needs_unsigned_activations(const Machine& target);
 int channel_block(const Machine& target);
 // Whether maps may lie in such blocks. On a GPU, neighbouring threads read neighbouring positions.
 bool has_channel_blocks(const Machine& target);
+// Whether products take rows of bytes, so that all channels of a position lie side by side: a block has as
+// many as there are, rounded up to whole vectors.
+bool multiplies_rows_of_bytes(const Machine& target);
 // Whether the result of a convolution should lie in blocks of `block` channels.
 bool prefers_channel_blocks(const Instruction& convolution, int block);
 // Whether the input of a convolution has enough channels to be read in blocks: a block of few is mostly

@@ -120,6 +120,7 @@ std::optional<MacInstruction> choose_mac(const Instruction& contraction, const M
   std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
   if (!accumulator) return std::nullopt;
   MacInstruction mac{widest_kind(lhs, rhs), lhs, rhs, *accumulator};
+  if (mac.kind == MacKind::Dot4 && target.cpu.reducing_dot_bits > 0) mac.kind = MacKind::Dot16;
   bool flushes = is_float(lhs) && mac.kind == MacKind::Dot2 && facts_of(mac, target).form == MacForm::Native;
   if (strict && flushes) mac.kind = MacKind::Fma;
   bool is_profitable = mac.kind == MacKind::Dot4 && lhs != rhs &&
@@ -156,13 +157,15 @@ std::string check_mac(const MacInstruction& mac, const Instruction& contraction)
     return "tile matrices are of bytes or bf16";
   if (mac.kind == MacKind::Dot4Narrow)
     return has_fitting_pairs(contraction) ? "" : "not all pairs of its products are known to fit 16 bits";
-  if (mac.kind != MacKind::Fma && mac.kind != MacKind::TileMatrix && mac.kind != widest)
-    return "dot4 is of bytes, and dot2 of bf16 or i16";
+  bool is_dot16 = mac.kind == MacKind::Dot16 && widest == MacKind::Dot4;
+  if (mac.kind != MacKind::Fma && mac.kind != MacKind::TileMatrix && mac.kind != widest && !is_dot16)
+    return "dot4 and dot16 are of bytes, and dot2 of bf16 or i16";
   return "";
 }
 
 MacFacts facts_of(const MacInstruction& mac, const Machine& target) {
   if (mac.kind == MacKind::Dot4) return dot4_facts(target, factor_of(mac.lhs), factor_of(mac.rhs));
+  if (mac.kind == MacKind::Dot16) return dot16_facts(target, factor_of(mac.lhs), factor_of(mac.rhs));
   if (mac.kind == MacKind::Dot4Narrow) return narrow_dot4_facts(target);
   if (mac.kind == MacKind::Dot2)
     return is_float(mac.accumulator) ? bf16_dot2_facts(target) : i16_dot2_facts(target);

@@ -74,8 +74,8 @@ bool read_dtype(TextScanner& in, DType& dtype) {
   return found || in.fail("'" + word + "' is no element type");
 }
 
-constexpr MacKind kMacKinds[] = {MacKind::Fma, MacKind::Dot2, MacKind::Dot4, MacKind::Dot4Narrow,
-                                 MacKind::TileMatrix};
+constexpr MacKind kMacKinds[] = {MacKind::Fma,   MacKind::Dot2,       MacKind::Dot4,
+                                 MacKind::Dot16, MacKind::Dot4Narrow, MacKind::TileMatrix};
 
 std::string mac_names() {
   std::vector<std::string> names;

@@ -60,6 +60,8 @@ std::span<const CpuRow> cpu_table() {
       {"cortex-m4", arm, "thumbv7em-none-eabihf", 0, 3, 1, 0, 0, 0, 4, 4, 4},
       {"cortex-m7", arm, "thumbv7em-none-eabihf", 0, 3, 1, 16, 0, 0, 8, 8, 4},
       {"cortex-m33", arm, "thumbv8m.main-none-eabihf", 0, 3, 1, 0, 0, 0, 4, 4, 4},
+      {"cortex-m55", arm, "thumbv8.1m.main-none-eabihf", 128, 3, 1, 0, 0, 0, 4, 4, 4, 0, false, 1},
+      {"cortex-m85", arm, "thumbv8.1m.main-none-eabihf", 128, 3, 1, 0, 0, 0, 4, 4, 4, 0, false, 1},
       {"generic-rv64", Arch::Other, "riscv64-unknown-linux-gnu", 0, 5, 1, 32, 512, 2048, 8, 6, 4},
   };
   return rows;

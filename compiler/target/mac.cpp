@@ -8,6 +8,7 @@ std::string_view name_of(MacKind kind) {
   case MacKind::Fma: return "fma";
   case MacKind::Dot2: return "dot2";
   case MacKind::Dot4: return "dot4";
+  case MacKind::Dot16: return "dot16";
   case MacKind::Dot4Narrow: return "dot4_narrow";
   case MacKind::TileMatrix: return "tile_matrix";
   }
@@ -16,7 +17,13 @@ std::string_view name_of(MacKind kind) {
 
 int k_group_of(MacKind kind) {
   FIRN_CHECK(kind != MacKind::TileMatrix, "a group of a tile matrix is as wide as its factors make it");
-  return kind == MacKind::Dot2 ? 2 : kind == MacKind::Dot4 || kind == MacKind::Dot4Narrow ? 4 : 1;
+  switch (kind) {
+  case MacKind::Dot2: return 2;
+  case MacKind::Dot4:
+  case MacKind::Dot4Narrow: return 4;
+  case MacKind::Dot16: return 16;
+  default: return 1;
+  }
 }
 
 MacFacts dot4_facts(const Machine& target, Factor lhs, Factor rhs) {
@@ -34,6 +41,15 @@ MacFacts dot4_facts(const Machine& target, Factor lhs, Factor rhs) {
             /*sum_latency=*/target.arch == Arch::X86_64 ? 1 : 0};
   // Bytes are loaded a step at a time.
   return {MacForm::PerStep, 32, 4, 2};
+}
+
+// A vector of sums is as many general registers, each of which has products and operands of its own. Bytes of
+// unlike sign are moved, as those of a Dot4 are.
+MacFacts dot16_facts(const Machine& target, Factor lhs, Factor rhs) {
+  const int sums = 4;
+  if (target.cpu.reducing_dot_bits == 0) return {MacForm::PerStep, 128, 16.0 * sums, sums};
+  if (lhs == rhs) return {MacForm::Native, target.cpu.reducing_dot_bits, 1.0 * sums, sums, 0, 1};
+  return {MacForm::Offset, target.cpu.reducing_dot_bits, 3.0 * sums, sums, 1, 2};
 }
 
 MacFacts narrow_dot4_facts(const Machine& target) {

@@ -3,8 +3,8 @@
 // CPU.
 //
 // The instructions: VNNI, AVX512-BF16 and AMX of x86, the dot products and bf16 products of ARM, SMLAD of
-// Cortex-M, and 16-bit pairs elsewhere. pmaddubsw multiplies bytes only if constant weights prove that no sum
-// of a pair saturates (MacKind::Dot4Narrow).
+// Cortex-M, VMLADAVA of MVE, and 16-bit pairs elsewhere. pmaddubsw multiplies bytes only if constant weights
+// prove that no sum of a pair saturates (MacKind::Dot4Narrow).
 #pragma once
 
 #include "compiler/target/machine.h"
@@ -17,11 +17,12 @@ enum class MacKind : uint8_t {
   Fma,        // one step: factors as wide as the sum
   Dot2,       // two steps of 16 bits in a lane of 32
   Dot4,       // four steps of 8 bits
+  Dot16,      // sixteen steps of 8 bits: all lanes of a register are added to a sum in a general register
   Dot4Narrow, // four steps of unlike bytes; two neighbouring products always fit 16 bits
   TileMatrix, // a block of steps, rows and columns in registers of its own
 };
-std::string_view name_of(MacKind kind); // "fma", "dot2", "dot4", "dot4_narrow", "tile_matrix"
-// Neighbouring steps that a lane of a vector holds, in products of vectors.
+std::string_view name_of(MacKind kind); // "fma", "dot2", "dot4", "dot16", "dot4_narrow", "tile_matrix"
+// Neighbouring steps that are multiplied for one sum, in products of vectors.
 int k_group_of(MacKind kind);
 
 // The operands of products of several steps; integers are summed in i32, bf16 in f32.
@@ -44,6 +45,7 @@ struct MacFacts {
 };
 // How the CPU does a product of several steps; factors come in either order.
 MacFacts dot4_facts(const Machine& target, Factor lhs, Factor rhs);
+MacFacts dot16_facts(const Machine& target, Factor lhs, Factor rhs);
 MacFacts narrow_dot4_facts(const Machine& target);
 MacFacts i16_dot2_facts(const Machine& target);
 MacFacts bf16_dot2_facts(const Machine& target);

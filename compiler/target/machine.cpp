@@ -125,6 +125,23 @@ void set_arm_products(Machine& machine, const FeatureSet& features) {
   machine.cpu.dot2_bits = has("dsp") && has("v6") ? 32 : 0;
 }
 
+// MVE (Helium) has eight registers, no elements of 64 bits and no lane that sums the products of its bytes:
+// the products of all lanes are added to a general register. A CPU that has it without floats is one without
+// vectors here.
+void set_mve_facts(Machine& machine, const FeatureSet& features) {
+  if (!features.has("mve.fp")) {
+    machine.cpu.vector_bits = 0;
+    return;
+  }
+  machine.cpu.vector_bits = 128;
+  machine.cpu.vector_registers = 8;
+  machine.cpu.has_masked_memory = machine.cpu.has_scalar_operands = true;
+  machine.cpu.vector_element_bits = 32;
+  machine.cpu.has_f16_conversion = false; // LLVM 19 converts pairs of lanes alone
+  machine.cpu.reducing_dot_bits = 128;
+  machine.cpu.dot2_bits = 0;
+}
+
 void set_other_facts(Machine& machine, const FeatureSet& features) {
   auto has = [&](const char* feature) { return features.has(feature); };
   machine.cpu.has_f16_arithmetic = false;
@@ -148,6 +165,7 @@ void set_other_facts(Machine& machine, const FeatureSet& features) {
     machine.cpu.has_long_shifts = has("thumb2") || !has("thumb-mode");
     machine.cpu.has_leading_zeros = machine.cpu.has_long_shifts && has("v5t");
     set_arm_products(machine, features);
+    set_mve_facts(machine, features);
   } else {
     machine.cpu.has_float = machine.cpu.has_fma = has("f");
     machine.cpu.has_double = has("d");

@@ -30,13 +30,15 @@ struct CpuFacts {
   // Registers that make a vector of vector_bits: several if an object holds code for several CPUs, which
   // share their layouts and so have vectors as long as the widest one's.
   int vector_parts = 1;
-  int vector_registers = 16; // architectural vector (or float) registers
-  bool has_fma = true;       // fused multiply-add on f32 and f64
+  int vector_element_bits = 64; // bits of the widest elements that vectors compute with
+  int vector_registers = 16;    // architectural vector (or float) registers
+  bool has_fma = true;          // fused multiply-add on f32 and f64
   bool has_f16_arithmetic = false;
   bool has_f16_conversion = false;
   bool has_float = true;               // hardware f32
   bool has_double = true;              // hardware f64
   bool has_masked_memory = false;      // cheap masked vector loads and stores (AVX-512, SVE)
+  bool has_scalar_operands = false;    // a factor of a vector's FMA may be a general register (MVE)
   bool has_embedded_broadcast = false; // a load that broadcasts one element as an operand of an FMA (AVX-512)
   int fma_latency = 4, fma_pipes = 2;
   double loads_per_cycle = 2;
@@ -55,9 +57,12 @@ struct CpuFacts {
   // that each has, 0 for none.
   int unlike_dot4_bits = 0; // bytes of unlike sign (vpdpbusd, usdot)
   int like_dot4_bits = 0;   // bytes of like sign (sdot, udot)
-  int dot2_bits = 0;        // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
-  int byte_pair_bits = 0;   // bytes of unlike sign, two of whose products are summed in 16 bits (pmaddubsw)
-  int bf16_dot2_bits = 0;   // pairs of bf16 (vdpbf16ps, bfdot)
+  // Bytes of like sign, the products of all lanes of which are added to one sum in a general register
+  // (vmladava).
+  int reducing_dot_bits = 0;
+  int dot2_bits = 0;      // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
+  int byte_pair_bits = 0; // bytes of unlike sign, two of whose products are summed in 16 bits (pmaddubsw)
+  int bf16_dot2_bits = 0; // pairs of bf16 (vdpbf16ps, bfdot)
   // Bits of the widest register of f32 that an instruction rounds to bf16, subnormal numbers to zeros
   // (vcvtneps2bf16); 0: there is none.
   int bf16_rounding_bits = 0;
@@ -78,11 +83,16 @@ struct CpuFacts {
 
   // Channels per block of the blocked convolution layout: the f32 lanes of one vector, at least 4.
   int channel_block() const { return vector_bits >= 128 ? vector_bits / 32 : 4; }
-  // Lanes of a full vector of elements of that many bits (1 without vectors).
-  int lanes(int element_bits) const { return vector_bits == 0 ? 1 : vector_bits / element_bits; }
+  // Lanes of a full vector of elements of that many bits (1 without vectors of them).
+  int lanes(int element_bits) const { return has_vectors_of(element_bits) ? vector_bits / element_bits : 1; }
   // Bits and lanes of one register: for code whose order of elements no layout decides.
   int register_bits() const { return vector_bits / vector_parts; }
-  int register_lanes(int element_bits) const { return vector_bits == 0 ? 1 : register_bits() / element_bits; }
+  int register_lanes(int element_bits) const {
+    return has_vectors_of(element_bits) ? register_bits() / element_bits : 1;
+  }
+  bool has_vectors_of(int element_bits) const {
+    return vector_bits > 0 && element_bits <= vector_element_bits;
+  }
 
   // Whether memory is read by way of caches: without them a request for data ahead of its use gains nothing.
   bool has_caches() const { return l1_bytes > 0; }

@@ -2,6 +2,8 @@
 #include "tests/codegen/narrow_floats.h"
 #include "tests/codegen/op_runner.h"
 
+#include "compiler/target/strict_floats.h"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -116,6 +118,8 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
   for (const Machine& target : runnable_targets()) {
     if (!target.cpu.has_float) continue;
     for (HalfKind kind : half_kinds) {
+      // Subnormal numbers of bf16 are those of f32.
+      if (kind.scalar == Scalar::BF16 && vectors_flush_subnormals(target)) continue;
       auto results = run_ops(target, 16, {kind.scalar, kind.scalar}, {bytes_of(a), bytes_of(b)}, kind.scalar,
                              [](Builder& builder, const std::vector<Register>& v) {
                                return std::vector<Register>{builder.binary(OpKind::FAdd, v[0], v[1]),

@@ -1,9 +1,13 @@
 // Floating-point ops against the C library, bit for bit (NaN for NaN), over special and ordinary numbers.
 #include "tests/codegen/op_runner.h"
 
+#include "compiler/target/strict_floats.h"
+
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 namespace firn::test {
@@ -26,6 +30,14 @@ template <class T> static std::vector<T> special_numbers() {
 template <class T> static bool same(T a, T b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// Whether vectors of so many lanes take subnormal numbers for zeros.
+template <class T> static bool flushes(const Machine& target, int lanes) {
+  return sizeof(T) == 4 && lanes % 4 == 0 && vectors_flush_subnormals(target);
+}
+template <class T> static bool any_subnormal(std::initializer_list<T> numbers) {
+  return std::any_of(numbers.begin(), numbers.end(), [](T x) { return std::fpclassify(x) == FP_SUBNORMAL; });
 }
 
 template <class T> static T minimum(T a, T b) {
@@ -69,7 +81,7 @@ template <class T> static void check_binary(const Machine& target, Scalar scalar
     std::vector<T> got = numbers_of<T>(results[c]);
     for (size_t i = 0; i < a.size(); ++i) {
       T want = cases[c].reference(a[i], b[i]);
-      if (same(got[i], want)) continue;
+      if (same(got[i], want) || (flushes<T>(target, lanes) && any_subnormal({a[i], b[i], want}))) continue;
       FAIL(op_kind_info(cases[c].kind).mnemonic << "(" << a[i] << ", " << b[i] << ") = " << got[i]
                                                 << ", wanted " << want << " on " << target.processor << ", "
                                                 << lanes << " lanes");
@@ -142,7 +154,7 @@ template <class T> static void check_unary(const Machine& target, Scalar scalar,
                          });
   auto check = [&](size_t result, std::string_view name, size_t i, T want) {
     T got = numbers_of<T>(results[result])[i];
-    if (!same(got, want)) {
+    if (!same(got, want) && !(flushes<T>(target, lanes) && any_subnormal({a[i], want}))) {
       FAIL(name << "(" << a[i] << ") = " << got << ", wanted " << want << " on " << target.processor << ", "
                 << lanes << " lanes");
     }

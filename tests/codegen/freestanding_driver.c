@@ -1,6 +1,7 @@
 // Runs a model object under an emulator without any library: reads its call from the standard input, writes
 // its outputs. Input: words count of inputs, count of outputs, then their sizes in bytes, then the inputs'
 // bytes. ARENA_BYTES and MEMORY_BYTES, for inputs and outputs, are defined on the compiler's command line.
+// Emulated boards without a system have files in place of the streams, INPUT_FILE and OUTPUT_FILE.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,8 +19,33 @@ struct call {
 int32_t model_run(const struct call*);
 const unsigned char* model_weights(void);
 
+#if defined(INPUT_FILE)
+// Asks the debugger, or the emulator in its place, as a system would be asked.
+static long semihosting_call(long operation, const void* argument) {
+  register long r0 __asm__("r0") = operation;
+  register const void* r1 __asm__("r1") = argument;
+  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+  return r0;
+}
+static long files[2];
+static void open_files(void) {
+  const char *input = INPUT_FILE, *output = OUTPUT_FILE;
+  const long to_read[3] = {(long)input, 1, sizeof INPUT_FILE - 1},
+             to_write[3] = {(long)output, 5, sizeof OUTPUT_FILE - 1};
+  files[0] = semihosting_call(0x01, to_read);
+  files[1] = semihosting_call(0x01, to_write);
+}
+#endif
+
 static long system_call(long number, long a, long b, long c) {
-#if defined(__aarch64__)
+#if defined(INPUT_FILE)
+  if (number == 1) { // ADP_Stopped_ApplicationExit and the exit code
+    const long how[2] = {0x20026, a};
+    return semihosting_call(0x20, how);
+  }
+  const long what[3] = {files[a], b, c};
+  return c - semihosting_call(number == 3 ? 0x06 : 0x05, what); // it says how many bytes are left
+#elif defined(__aarch64__)
   register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
   __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
   return x0;
@@ -62,6 +88,11 @@ static void read_all(void* to, long n) {
 }
 
 __attribute__((used)) void start_c(void) {
+#if defined(INPUT_FILE)
+  *(volatile uint32_t*)0xe000ed88 |= 0xfu << 20; // CPACR: full access to floats and vectors
+  __asm__ volatile("dsb\n isb");
+  open_files();
+#endif
   read_all(header, sizeof header);
   read_all(sizes, 4 * (long)(header[0] + header[1]));
   long at = 0;
@@ -92,4 +123,11 @@ __asm__(".globl _start\n_start:\n  "
 __attribute__((naked)) void _start(void) {
   __asm__("bl start_c");
 }
+#endif
+
+#if defined(INPUT_FILE)
+// The initial stack pointer and the handler of reset. A fault has no handler, which ends the emulation.
+static unsigned char stack[1 << 18] __attribute__((aligned(64)));
+__attribute__((section(".vectors"), used)) static const void* const vectors[] = {stack + sizeof stack,
+                                                                                 (const void*)&_start};
 #endif

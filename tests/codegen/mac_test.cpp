@@ -99,6 +99,57 @@ TEST_CASE("dots of bytes are exact: no product or pair of them saturates", "[pro
     }
 }
 
+TEST_CASE("dots of rows of bytes add all products to one sum", "[product]") {
+  constexpr int64_t kRows = 24;
+  std::mt19937 random(9);
+  std::vector<uint8_t> a(kDotRow * kRows), b(a.size());
+  static constexpr uint8_t extremes[] = {255, 128, 127, 0};
+  for (size_t i = 0; i < a.size(); ++i) {
+    const size_t row = i / kDotRow;
+    a[i] = row < 16 ? extremes[row / 4] : static_cast<uint8_t>(random());
+    b[i] = row < 16 ? extremes[row % 4] : static_cast<uint8_t>(random());
+  }
+  struct Case {
+    OpKind kind;
+    bool lhs_signed, rhs_signed;
+  };
+  for (const Machine& target : runnable_targets())
+    for (Case c : {Case{OpKind::DotU8S8, false, true}, Case{OpKind::DotS8S8, true, true},
+                   Case{OpKind::DotU8U8, false, false}}) {
+      INFO(target.processor << " " << op_kind_info(c.kind).mnemonic);
+      auto kernel = std::make_unique<Kernel>();
+      kernel->name = "rows";
+      Builder builder(*kernel);
+      builder.add_parameter("a", Scalar::I8, kDotRow * kRows, false);
+      builder.add_parameter("b", Scalar::I8, kDotRow * kRows, false);
+      builder.add_parameter("out", Scalar::I32, kRows, true);
+      const MachineType sum{Scalar::I32, 1};
+      for (int64_t row = 0; row < kRows; ++row) {
+        Register x = builder.load({Scalar::I8, kDotRow}, 0, row * kDotRow),
+                 y = builder.load({Scalar::I8, kDotRow}, 1, row * kDotRow);
+        builder.store(builder.emit(c.kind, {builder.constant(sum, -7), x, y}, sum), 2, row);
+      }
+      Program program = program_of(std::move(kernel));
+      std::vector<int32_t> out(kRows);
+      if (target.arch == Arch::X86_64) {
+        LoadedObject(program, options_for(target)).run({a.data(), b.data()}, {out.data()});
+      } else {
+        std::vector<std::vector<char>> outputs = {bytes_of(out)};
+        EmulatedObject(program, options_for(target)).run({bytes_of(a), bytes_of(b)}, outputs);
+        out = numbers_of<int32_t>(outputs[0]);
+      }
+      auto number = [](uint8_t byte, bool is_signed) {
+        return is_signed ? static_cast<int8_t>(byte) : static_cast<int32_t>(byte);
+      };
+      for (size_t row = 0; row < kRows; ++row) {
+        int32_t wanted = -7;
+        for (size_t i = kDotRow * row; i < kDotRow * (row + 1); ++i)
+          wanted += number(a[i], c.lhs_signed) * number(b[i], c.rhs_signed);
+        CHECK(out[row] == wanted);
+      }
+    }
+}
+
 TEST_CASE("products of lanes of bytes are exact", "[product]") {
   std::mt19937 random(6);
   std::vector<uint8_t> a(kMax), b(kMax);

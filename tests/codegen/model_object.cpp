@@ -115,8 +115,16 @@ int LoadedObject::prepare(void* packed) const {
 // The emulator of a target, and the compiler of the driver with its flags.
 struct Emulation {
   std::string emulator, compiler, flags;
+  bool is_board = false; // whose programs run without a system
 };
 static Emulation emulation(const Machine& target) {
+  if (target.arch == Arch::Arm && target.cpu.vector_bits > 0)
+    return {"qemu-system-arm -M mps3-an547 -display none -monitor none -serial none -semihosting-config "
+            "enable=on,target=native -kernel",
+            "arm-none-eabi-gcc",
+            " -mthumb -mcpu=cortex-m55 -mfloat-abi=hard -Wl,-Ttext-segment=0x60000000"
+            " -Wl,--section-start=.vectors=0",
+            /*is_board=*/true};
   if (target.arch == Arch::AArch64) return {"qemu-aarch64", "aarch64-linux-gnu-gcc", ""};
   if (target.arch == Arch::Arm)
     return {"qemu-arm -cpu max", "arm-none-eabi-gcc",
@@ -138,6 +146,10 @@ EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::Co
   if (!facts) FAIL(facts.error().message);
   Emulation with = emulation(options.target);
   emulator_ = with.emulator;
+  is_board_ = with.is_board;
+  if (is_board_)
+    with.flags +=
+        " '-DINPUT_FILE=\"" + folder_.file("in") + "\"' '-DOUTPUT_FILE=\"" + folder_.file("out") + "\"'";
   shell(with.compiler + " -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -nostdlib -static -no-pie" +
         with.flags + " -DMEMORY_BYTES=" + std::to_string(kEmulatedMemory) +
         " -DARENA_BYTES=" + std::to_string(std::max<int64_t>(1, program.arena_bytes)) + " -o " +
@@ -160,7 +172,8 @@ void EmulatedObject::run(const std::vector<std::vector<char>>& inputs,
   for (const auto& bytes : outputs) word(bytes.size());
   for (const auto& bytes : inputs) fwrite(bytes.data(), 1, bytes.size(), file);
   fclose(file);
-  shell(emulator_ + " " + folder_.file("model") + " <" + folder_.file("in") + " >" + folder_.file("out"));
+  const std::string streams = is_board_ ? "" : " <" + folder_.file("in") + " >" + folder_.file("out");
+  shell(emulator_ + " " + folder_.file("model") + streams);
   file = fopen(folder_.file("out").c_str(), "rb");
   for (auto& bytes : outputs) REQUIRE(fread(bytes.data(), 1, bytes.size(), file) == bytes.size());
   fclose(file);

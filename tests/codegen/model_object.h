@@ -66,6 +66,7 @@ public:
 private:
   TemporaryFolder folder_;
   std::string emulator_;
+  bool is_board_ = false; // it reads and writes files in place of streams
 };
 
 // The output of a shell command; fails the test when the command fails.

@@ -12,7 +12,8 @@ std::vector<Machine> runnable_targets() {
   Machine host = host_target();
   if (host.cpu.vector_bits >= 256) targets.push_back(target_of("x86_64-linux-gnu", "x86-64-v3"));
   targets.push_back(host);
-  for (const char* cpu : {"cortex-a72", "cortex-m0", "cortex-m4", "cortex-m7", "generic-rv64"}) {
+  for (const char* cpu :
+       {"cortex-a72", "cortex-m0", "cortex-m4", "cortex-m7", "cortex-m55", "generic-rv64"}) {
     Machine target = target_of("", cpu);
     if (EmulatedObject::available(target)) targets.push_back(target);
   }

@@ -4,6 +4,7 @@
 #include "compiler/target/assumed_version.h"
 #include "compiler/target/cpu_table.h"
 #include "compiler/target/mac.h"
+#include "compiler/target/strict_floats.h"
 #include "include/firn/cpu_features.h"
 
 #include <catch2/catch.hpp>
@@ -297,6 +298,35 @@ TEST_CASE("CPUs have the products that their features promise", "[target]") {
   CHECK(unlike(target_of("", "cortex-m4")).form == MacForm::Pairs);
   CHECK(unlike(target_of("", "cortex-m3")).form == MacForm::PerStep);
   CHECK(unlike(target_of("", "generic-rv64")).form == MacForm::PerStep);
+}
+
+TEST_CASE("Cortex-M with vectors of floats have those of MVE", "[target]") {
+  for (const char* cpu : {"cortex-m55", "cortex-m85"}) {
+    Machine target = target_of("", cpu);
+    INFO(cpu);
+    CHECK(target.triple.starts_with("thumbv8.1m.main-"));
+    CHECK(
+        (target.cpu.vector_bits == 128 && target.cpu.vector_registers == 8 && target.cpu.has_masked_memory));
+    CHECK((target.cpu.lanes(8) == 16 && target.cpu.lanes(32) == 4 && target.cpu.register_lanes(16) == 8));
+    CHECK((target.cpu.lanes(64) == 1 &&
+           target.cpu.register_lanes(64) == 1)); // scalars alone compute in 64 bits
+    CHECK(target.buffer_alignment == 16);
+    MacFacts like = dot16_facts(target, Factor::S8, Factor::S8),
+             unlike = dot16_facts(target, Factor::U8, Factor::S8);
+    CHECK((like.form == MacForm::Native && unlike.form == MacForm::Offset));
+    CHECK(unlike.instructions == 3 * like.instructions);
+  }
+  // Their floats flush, so strict numerics have none.
+  Machine strict = with_strict_floats(target_of("", "cortex-m55"));
+  CHECK((strict.cpu.vector_bits == 0 && strict.cpu.reducing_dot_bits == 0 && strict.cpu.dot2_bits == 32));
+  CHECK(with_strict_floats(target_of("aarch64-linux-gnu", "")).cpu.vector_bits == 128);
+  // Integers alone do not make vectors: requantisation computes in floats.
+  for (const char* features : {"-mve.fp", "-mve"}) {
+    Machine target = target_of("", "cortex-m55", features);
+    INFO(features);
+    CHECK((target.cpu.vector_bits == 0 && target.cpu.reducing_dot_bits == 0 && target.cpu.dot2_bits == 32));
+  }
+  CHECK(dot16_facts(target_of("", "cortex-m33"), Factor::S8, Factor::S8).form == MacForm::PerStep);
 }
 
 TEST_CASE("features widen and narrow a target", "[target]") {

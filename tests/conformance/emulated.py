@@ -4,8 +4,8 @@
   emulated.py FIRN INCLUDE CASES CXX EMULATOR TRIPLE CPU [PATTERN]
 
 Every folder of CASES whose name matches PATTERN (a regular expression; default: all) is compiled for TRIPLE and CPU, linked by CXX,
-and run by EMULATOR, a command such as qemu-aarch64, on its stored inputs. Outputs are held to the stored
-ones: integers are equal, floats near. Cases that Firn refuses everywhere (refused.txt) or wants sizes for, those in floats that the
+and run by EMULATOR, a command such as qemu-aarch64, or by a board that qemu-system-arm emulates, on its stored inputs. Outputs are held
+to the stored ones: integers are equal, floats near. Cases that Firn refuses everywhere (refused.txt) or wants sizes for, those in floats that the
 CPU does not compute, and those with inputs or outputs that are no plain tensors, are counted; objects for cores without an operating
 system run as programs of a Linux of the same architecture. CPU may be features, such as +m,+c, instead.
 """
@@ -106,6 +106,60 @@ int main(int count, char** words) {
 }
 """
 
+# The same for a board without a system: the debugger, or the emulator in its place, reads and writes files in the folder at hand.
+# "in" begins with the words, in 32 bits each. Nothing else lies at MEMORY.
+BOARD_PROGRAM = r"""
+#include <firn/abi.h>
+#include <stdint.h>
+#include <string.h>
+extern "C" __attribute__((visibility("hidden"))) firn_status case_run(const firn_rt2_call*);
+extern "C" __attribute__((visibility("hidden"))) const unsigned char* case_weights(void);
+static intptr_t ask(intptr_t operation, const void* what) {
+  register intptr_t r0 __asm__("r0") = operation;
+  register const void* r1 __asm__("r1") = what;
+  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+  return r0;
+}
+static intptr_t open_file(const char* name, intptr_t mode) {
+  const intptr_t what[3] = {reinterpret_cast<intptr_t>(name), mode, static_cast<intptr_t>(strlen(name))};
+  return ask(0x01, what);
+}
+static bool move(intptr_t operation, intptr_t file, void* bytes, uint32_t count) {
+  const intptr_t what[3] = {file, reinterpret_cast<intptr_t>(bytes), static_cast<intptr_t>(count)};
+  return count == 0 || ask(operation, what) == 0;
+}
+static int run_case() {
+  const intptr_t in = open_file("in", 1), out = open_file("out", 5);
+  static uint32_t sizes[3], tensors[256][2]; // bytes of the arena, inputs, outputs; offset and bytes of each
+  if (!move(0x06, in, sizes, sizeof sizes) || sizes[1] + sizes[2] > 256) return 4;
+  if (!move(0x06, in, tensors, 8 * (sizes[1] + sizes[2]))) return 4;
+  auto* arena = reinterpret_cast<unsigned char*>(MEMORY);
+  memset(arena, 0xa5, sizes[0]);
+  static void* places[256];
+  for (uint32_t i = 0; i < sizes[1] + sizes[2]; ++i) places[i] = arena + tensors[i][0];
+  for (uint32_t i = 0; i < sizes[1]; ++i)
+    if (!move(0x06, in, places[i], tensors[i][1])) return 2;
+  firn_rt2_call call = {};
+  call.size = sizeof call;
+  call.arena = arena;
+  call.weights = case_weights();
+  call.inputs = places;
+  call.outputs = places + sizes[1];
+  if (case_run(&call) != FIRN_STATUS_OK) return 3;
+  for (uint32_t i = sizes[1]; i < sizes[1] + sizes[2]; ++i)
+    if (!move(0x05, out, places[i], tensors[i][1])) return 5;
+  return 0;
+}
+extern "C" void boot() {
+  *reinterpret_cast<volatile uint32_t*>(0xe000ed88) |= 0xfu << 20; // CPACR: full access to floats and vectors
+  __asm__ volatile("dsb\n isb");
+  const intptr_t how[2] = {0x20026, run_case()};
+  ask(0x20, how);
+}
+__attribute__((section(".vectors"), used)) static const void* const vectors[] = {
+    reinterpret_cast<void*>(MEMORY), reinterpret_cast<const void*>(&boot)}; // the stack grows down from there
+"""
+
 
 class Skipped(Exception):
     pass
@@ -147,10 +201,30 @@ class Machine:
             self.refused = {re.split("[/:]", line)[1] for line in file if line.startswith("node/")}
         self.is_arm = triple.startswith(("arm", "thumb"))
         source = os.path.join(folder, "program.cpp")
+        self.is_board = "-system-" in emulator
+        if self.is_board:
+            self.cxx += ["-DMEMORY=0x68000000", "-nostartfiles", "-fno-exceptions", "-Wl,-Ttext-segment=0x60000000",
+                         "-Wl,--section-start=.vectors=0", "-Wl,-e,boot"]
         with open(source, "w") as file:
-            file.write(PROGRAM)
+            file.write(BOARD_PROGRAM if self.is_board else PROGRAM)
         self.main = os.path.join(folder, "program.o")
         subprocess.run(self.cxx + ["-std=c++17", "-O1", "-I", include, "-c", source, "-o", self.main], check=True)
+
+    def run(self, program, numbers, given):
+        """What is wrong, or None, and what the program writes."""
+        if not self.is_board:
+            done = subprocess.run([*self.emulator, program, *(str(number) for number in numbers)], input=given, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+            return f"exit code {done.returncode} {done.stderr[:200]}" if done.returncode else None, done.stdout
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "in"), "wb") as file:
+                file.write(struct.pack(f"<{len(numbers)}I", *numbers) + given)
+            done = subprocess.run([*self.emulator, "-semihosting-config", "enable=on,target=native", "-kernel", program],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder)
+            if done.returncode:
+                return f"exit code {done.returncode} {done.stdout[:200]}", b""
+            with open(os.path.join(folder, "out"), "rb") as file:
+                return None, file.read()
 
     def check(self, case):
         name = os.path.basename(case)
@@ -175,26 +249,25 @@ class Machine:
             raise Skipped("other inputs or outputs than are stored")
         if any(value["bytes"] != len(raw) for value, (_, raw) in zip(inputs + outputs, stored[0] + stored[1])):
             raise Skipped("sizes that vary")
-        if self.is_arm:  # attributes would keep the linker from joining code for cores of two profiles
+        if self.is_arm and not self.is_board:  # attributes would keep the linker from joining code for cores of two profiles
             objcopy = self.cxx[0].replace("g++", "objcopy")
             subprocess.run([objcopy, "--remove-section=.ARM.attributes", base + ".o"], check=True)
-        link = self.cxx + ["-static", self.main, base + ".o", "-o", base,
+        link = self.cxx + [*([] if self.is_board else ["-static"]), self.main, base + ".o", "-o", base,
                            "-Wl,--defsym=case_run=" + manifest["run_symbol"],
                            "-Wl,--defsym=case_weights=" + manifest["weights_symbol"]]
         done = subprocess.run(link, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             return "link: " + done.stdout.strip()[:500]
-        places = [str(x) for value in inputs + outputs for x in (value["arena_offset"], value["bytes"])]
-        run = subprocess.run(self.emulator + [base, str(manifest["sizes"]["arena_bytes"]), str(len(inputs)), str(len(outputs)),
-                                              *places], input=b"".join(raw for _, raw in stored[0]), stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE)
+        numbers = [manifest["sizes"]["arena_bytes"], len(inputs), len(outputs)]
+        numbers += [x for value in inputs + outputs for x in (value["arena_offset"], value["bytes"])]
+        code, said = self.run(base, numbers, b"".join(raw for _, raw in stored[0]))
         for suffix in ("", ".o", ".h", ".json"):
             os.remove(base + suffix)
-        if run.returncode != 0:
-            return f"exit code {run.returncode} {run.stderr[:200]}"
+        if code:
+            return code
         at = 0
         for value, (kind, want) in zip(outputs, stored[1]):
-            wrong = difference(kind, run.stdout[at:at + value["bytes"]], want)
+            wrong = difference(kind, said[at:at + value["bytes"]], want)
             if wrong:
                 return f"output {value['name']}: {wrong}"
             at += value["bytes"]

@@ -7,9 +7,9 @@
 
 namespace firn::test {
 
-const std::vector<std::string> kProductCpus = {"native",     "x86-64-v3",   "x86-64",
-                                               "cortex-a72", "neoverse-n1", "neoverse-n2",
-                                               "cortex-m4",  "cortex-m3",   "generic-rv64"};
+const std::vector<std::string> kProductCpus = {"native",      "x86-64-v3",   "x86-64",    "cortex-a72",
+                                               "neoverse-n1", "neoverse-n2", "cortex-m4", "cortex-m3",
+                                               "cortex-m55",  "generic-rv64"};
 const std::vector<std::string> kNativeCpus = {"native", "x86-64-v3", "x86-64"};
 
 const Types kUnlikeBytes{"u8", "i8", "i32"}, kUnlikeBytesSwapped{"i8", "u8", "i32"},

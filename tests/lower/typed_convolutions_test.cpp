@@ -78,7 +78,7 @@ TEST_CASE("sums of a convolution of bytes start from their bias and leave as byt
                           {"i8", 0, -128, 127}, {"i8", -20, -128, 127}, {"i8", 3, -100, 127},
                           {"i16", 0, 0, 255},   {"i16", 77, 0, 201},    {"i16", 5, -128, 127},
                           {"i16", -3, -3, 127}};
-  for (std::string cpu : {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4"})
+  for (std::string cpu : {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4", "cortex-m55"})
     for (const Narrowed& to : all)
       for (std::string scale : {"0.001", "1e5"}) { // beyond i32 as well
         std::string plan = scale == "1e5"
@@ -160,7 +160,8 @@ TEST_CASE("filters of bytes are widened beside floats", "[lower][typed]") {
         c.attributes = w.attributes, c.window = w.window, c.out_high = w.out_high, c.out_wide = w.out_wide;
         c.layout = layout;
         c.constant = constant;
-        expect_convolution(c, {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4", "generic-rv64"});
+        expect_convolution(
+            c, {"native", "x86-64-v3", "x86-64", "cortex-a72", "cortex-m4", "cortex-m55", "generic-rv64"});
       }
 }
 

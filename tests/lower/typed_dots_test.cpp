@@ -64,6 +64,19 @@ TEST_CASE("dots of narrow types of any extents", "[lower][typed]") {
     }
 }
 
+TEST_CASE("dots of rows of bytes read no byte beyond their operands", "[lower][typed]") {
+  for (const Types& types : {kSignedBytes, kUnlikeBytes})
+    for (int64_t k : {1, 15, 16, 33})
+      for (bool constant : {true, false})
+        for (Placement placement : {Placement::AtEnd, Placement::AtStart}) {
+          LoweredOptions options = options_for(types, {"native", "x86-64"});
+          options.placement = placement;
+          const std::string plan =
+              "direct mac dot16 " + types.lhs + " " + types.rhs + " i32 tile 2x1 columns outermost";
+          expect_lowered_module(DotCase{types, 5, k, 7, constant, plan}.text(), options);
+        }
+}
+
 TEST_CASE("dots of no elements", "[lower][typed]") {
   for (const Types& types : {kUnlikeBytes, kBf16})
     expect_dots({{types, 0, 5, 3}, {types, 3, 0, 5, false}, {types, 3, 5, 0, false}}, kNativeCpus);
@@ -186,8 +199,9 @@ TEST_CASE("plans name products, and those that types do not have are refused", "
   };
   CHECK(has(error(kUnlikeBytes, "direct mac dot4 i8 i8 i32"), "it multiplies u8 and i8 and sums in i32"));
   CHECK(has(error(kUnlikeBytes, "direct mac dot4 u8 i8 f32"), "it multiplies u8 and i8 and sums in i32"));
-  CHECK(has(error(kUnlikeBytes, "direct mac dot2 u8 i8 i32"), "dot4 is of bytes, and dot2 of bf16"));
-  CHECK(has(error(kBf16, "direct mac dot4 bf16 bf16 f32"), "dot4 is of bytes"));
+  CHECK(
+      has(error(kUnlikeBytes, "direct mac dot2 u8 i8 i32"), "dot4 and dot16 are of bytes, and dot2 of bf16"));
+  CHECK(has(error(kBf16, "direct mac dot4 bf16 bf16 f32"), "dot4 and dot16 are of bytes"));
   CHECK(has(error(kUnlikeBytes, "direct mac tile_matrix u8 i8 i32"), "the CPU has no tile matrices"));
   CHECK(has(error(kUnlikeBytes, "direct mac dot4 u8 i8 i32 accumulators tile_registers"),
             "elsewhere than in registers"));

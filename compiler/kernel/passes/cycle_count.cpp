@@ -90,10 +90,10 @@ private:
       for (int lanes = kernel_.type_of(op.operands[0]).lanes; lanes > 1; lanes /= 2) cycles += 2;
       return cycles;
     }
-    case OpKind::DotU8S8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::S8));
+    case OpKind::DotU8S8: return byte_product_cycles(op, Factor::U8, Factor::S8);
     case OpKind::DotU8S8Narrow: return product_cycles(op, narrow_dot4_facts(target_));
-    case OpKind::DotS8S8: return product_cycles(op, dot4_facts(target_, Factor::S8, Factor::S8));
-    case OpKind::DotU8U8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::U8));
+    case OpKind::DotS8S8: return byte_product_cycles(op, Factor::S8, Factor::S8);
+    case OpKind::DotU8U8: return byte_product_cycles(op, Factor::U8, Factor::U8);
     case OpKind::MacU8S8:
     case OpKind::MacS8S8:
     case OpKind::MacU8U8: return product_cycles(op, fma_facts(target_, /*is_float=*/false));
@@ -101,6 +101,14 @@ private:
     case OpKind::DotBF16: return product_cycles(op, bf16_dot2_facts(target_));
     default: return vectors(op);
     }
+  }
+
+  double byte_product_cycles(const Op& op, Factor lhs, Factor rhs) const {
+    const bool is_row =
+        kernel_.type_of(op.operands[1]).lanes == kDotRow * kernel_.type_of(op.results[0]).lanes;
+    if (!is_row) return product_cycles(op, dot4_facts(target_, lhs, rhs));
+    const MacFacts facts = dot16_facts(target_, lhs, rhs);
+    return facts.instructions / facts.operand_registers; // the operands of a sum take one register each
   }
 
   double product_cycles(const Op& op, const MacFacts& facts) const {

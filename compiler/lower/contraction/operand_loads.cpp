@@ -39,6 +39,20 @@ Register join_steps(Builder& b, const ScalarOperands& operands, int count, int b
   return word;
 }
 
+// The first `count` of a row of bytes; the others are zeros, or bytes that meet zeros.
+Register load_row(Builder& b, const ScalarOperands& operands, int count, int row) {
+  const kernel::MachineType type{Scalar::I8, row};
+  if (operands.lie_together) {
+    if (count == row || operands.has_whole_tail) return b.load(type, operands.buffer, operands.place(0));
+    return b.load_masked(type, operands.buffer, operands.place(0), b.lane_mask(row, count),
+                         b.constant_int(type, 0));
+  }
+  Register bytes = b.constant_int(type, 0);
+  for (int step = 0; step < count; ++step)
+    bytes = b.insert(bytes, b.load({Scalar::I8, 1}, operands.buffer, operands.place(step)), step);
+  return bytes;
+}
+
 } // namespace
 
 Register load_operands(Builder& b, const plan::ContractionShape& shape, const ScalarOperands& operands,
@@ -48,6 +62,7 @@ Register load_operands(Builder& b, const plan::ContractionShape& shape, const Sc
     return widened(b, shape.mac, operands.dtype,
                    load_at(b, operands.buffer, operands.dtype, operands.place(0), Lanes{}));
   bool is_tail = shape.k_tail > 0 && k.is_constant() && k.value() == shape.k.back().extent - 1;
+  if (shape.mac.kind == MacKind::Dot16) return load_row(b, operands, is_tail ? shape.k_tail : group, group);
   bool fills_word = bit_width(operands.dtype) * group == 32;
   if (fills_word && operands.lie_together && (!is_tail || operands.has_whole_tail))
     return b.load({Scalar::I32, 1}, operands.buffer, operands.place(0));
@@ -56,6 +71,8 @@ Register load_operands(Builder& b, const plan::ContractionShape& shape, const Sc
 
 Register load_packed_operands(Builder& b, const plan::MacInstruction& product, int buffer,
                               const IntExpr& index, int lanes) {
+  if (product.kind == MacKind::Dot16)
+    return b.load({Scalar::I8, product.k_group() * lanes}, buffer, index, product.k_group());
   if (int group = product.k_group(); group > 1) {
     if (bit_width(product.rhs) * group == 32) return b.load({Scalar::I32, lanes}, buffer, index, 4 * lanes);
     return widened_to_i16(b, product.rhs, b.load({Scalar::I8, group * lanes}, buffer, index, group * lanes));
@@ -116,7 +133,7 @@ Register group_of_words(Builder& b, Register words, int group) {
 }
 
 Register unpacked_operands(Builder& b, const plan::MacInstruction& product, Register operands) {
-  if (product.k_group() == 1) return operands;
+  if (product.k_group() == 1 || product.kind == MacKind::Dot16) return operands;
   Scalar step = product.k_group() == 4 ? Scalar::I8 : is_float(product.lhs) ? Scalar::BF16 : Scalar::I16;
   return b.type(operands).scalar == step ? operands : b.cast(OpKind::Bitcast, operands, step);
 }

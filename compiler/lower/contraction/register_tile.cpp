@@ -7,6 +7,7 @@
 #include "compiler/lower/contraction/tile_stores.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace firn::lower {
 namespace {
@@ -18,17 +19,19 @@ using kernel::Register;
 class RegisterTile {
 public:
   RegisterTile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
-      : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)) {}
+      : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)),
+        scalars_(spec.shape.mac.kind == MacKind::Dot16 ? groups_.lanes : 1) {}
 
   void emit(TilePosition& position, int rows, int vectors) {
     position.vectors = vectors;
-    kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
+    kernel::MachineType type = spec_.element.with_lanes(groups_.lanes / scalars_);
     position.k_interleave = k_interleave_ = groups_.k_interleave(position.column_vector);
-    int registers = groups_.registers(position.column_vector, vectors), accumulators = rows * registers;
+    int registers = groups_.registers(position.column_vector, vectors),
+        accumulators = rows * registers * scalars_;
     int accumulator_splits = std::max(1, tiling_.tile.accumulator_splits);
     Register zero = b_.constant(type, 0.0);
     std::vector<Register> acc(static_cast<size_t>(accumulators * accumulator_splits), zero);
-    for (int i = 0; i < accumulators && k_interleave_ == 1; ++i)
+    for (int i = 0; i < accumulators && k_interleave_ == 1 && scalars_ == 1; ++i)
       if (Register start = spec_.result->initial(b_, position, i / vectors, i % vectors))
         acc[static_cast<size_t>(i)] = start;
     std::vector<IntExpr> k(spec_.shape.k.size());
@@ -40,6 +43,7 @@ public:
           lhs = b_.binary(sum_op(spec_), lhs, acc[static_cast<size_t>((p + phase / 2) * accumulators + i)]);
         }
     if (k_interleave_ > 1) acc = add_all_steps(position, rows, vectors, acc);
+    if (scalars_ > 1) acc = join_scalars(position, vectors, acc);
     TileStores(b_, spec_, tiling_).store(position, rows, vectors, acc);
   }
 
@@ -66,6 +70,21 @@ public:
   }
 
 private:
+  // Vectors of the sums that general registers hold, added to their starts.
+  std::vector<Register> join_scalars(const TilePosition& position, int vectors,
+                                     const std::vector<Register>& scalars) {
+    std::vector<Register> joined;
+    for (auto first = scalars.begin(); first != scalars.end(); first += scalars_) {
+      const int number = static_cast<int>(joined.size());
+      Register vector = b_.splat(*first, scalars_);
+      for (int lane = 1; lane < scalars_; ++lane) vector = b_.insert(vector, first[lane], lane);
+      if (Register start = spec_.result->initial(b_, position, number / vectors, number % vectors))
+        vector = b_.binary(sum_op(spec_), vector, start);
+      joined.push_back(vector);
+    }
+    return joined;
+  }
+
   // Reduces registers with several steps of the reduction to the sums of rows x vectors.
   std::vector<Register> add_all_steps(const TilePosition& position, int rows, int vectors,
                                       const std::vector<Register>& acc) {
@@ -358,6 +377,7 @@ private:
 
   // Spreads a row's factor over all lanes.
   Register scalar_at(const TilePosition& position, int row, const std::vector<IntExpr>& k) {
+    if (scalars_ > 1) return spec_.operands->scalar(b_, position, row, k);
     return unpacked_operands(b_, spec_.shape.mac,
                              repeat_steps(b_, spec_.operands->scalar(b_, position, row, k), groups_.lanes));
   }
@@ -367,12 +387,13 @@ private:
                                  const std::vector<Register>& loaded, std::vector<Register> acc) {
     const plan::MacInstruction& product = spec_.shape.mac;
     if (spec_.widens_rows) return multiply_widened(position, rows, vectors, k, phase, loaded, std::move(acc));
+    const std::vector<Register> columns = scalars_ > 1 ? columns_of(loaded) : loaded;
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
       Register scalar = scalar_at(position, row, k);
-      for (int vector = 0; vector < vectors; ++vector) {
-        Register& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
-        sum = multiply_add(b_, product, scalar, loaded[static_cast<size_t>(vector)], sum);
+      for (size_t column = 0; column < columns.size(); ++column) {
+        Register& sum = acc[static_cast<size_t>(phase * rows + row) * columns.size() + column];
+        sum = multiply_add(b_, product, scalar, columns[column], sum);
       }
     }
     return acc;
@@ -396,12 +417,26 @@ private:
     return acc;
   }
 
+  // The operands of each column of vectors that have a row of bytes for every lane.
+  std::vector<Register> columns_of(const std::vector<Register>& vectors) {
+    const int row = spec_.shape.mac.k_group();
+    std::vector<Register> columns;
+    for (Register vector : vectors)
+      for (int lane = 0; lane < groups_.lanes; ++lane) {
+        std::vector<int64_t> bytes(static_cast<size_t>(row));
+        std::iota(bytes.begin(), bytes.end(), int64_t{lane} * row);
+        columns.push_back(b_.shuffle(vector, vector, std::move(bytes)));
+      }
+    return columns;
+  }
+
   Builder& b_;
   const ContractionSpec& spec_;
   const plan::Tiling& tiling_;
   plan::ColumnGroups groups_;
-  int k_interleave_ = 1;                   // steps that a register holds
-  bool is_scaled_ = false;                 // within the sums of a block
+  int scalars_ = 1;        // general registers that hold the sums of a vector; 1: a vector register does
+  int k_interleave_ = 1;   // steps that a register holds
+  bool is_scaled_ = false; // within the sums of a block
   std::vector<TilePosition> side_by_side_; // several tiles; empty: one
   std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
 };

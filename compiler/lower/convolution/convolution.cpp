@@ -54,7 +54,8 @@ public:
     operands.lie_together = has_neighbouring_channels(*type);
     // A block has memory for all its channels; elements behind the last channel meet zeros of the filters,
     // so they may be anything but a NaN.
-    operands.has_whole_tail = !type->layout.blocks.empty() && !is_float(type->dtype);
+    operands.has_whole_tail = !type->layout.blocks.empty() && !is_float(type->dtype) &&
+                              type->layout.blocks.back().size % g_.shape.mac.k_group() == 0;
     return load_operands(b, g_.shape, operands, k[g_.channel_level]);
   }
 
@@ -157,7 +158,9 @@ private:
   bool has_neighbouring_channels(const Type& type) const {
     int group = g_.shape.mac.k_group();
     if (type.layout.blocks.empty()) return !type.layout.order.empty() && type.layout.order.back() == 1;
-    return type.layout.blocks.back().size % group == 0 && (g_.groups == 1 || g_.channels % group == 0);
+    const int block = type.layout.blocks.back().size;
+    const bool is_one_block = g_.shape.mac.kind == MacKind::Dot16 && block >= type.dim(1);
+    return is_one_block || (block % group == 0 && (g_.groups == 1 || g_.channels % group == 0));
   }
 
   const plan::ConvolutionGeometry& g_;

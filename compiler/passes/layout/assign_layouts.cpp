@@ -219,7 +219,7 @@ private:
     Value input = convolution.operand(0);
     convolution.set_operand(1, plain(convolution.operand(1)));
     if (plan::has_groups_within_blocks(convolution, block_)) {
-      convolution.set_operand(0, blocked ? blocked_form(input, block_) : plain(input));
+      convolution.set_operand(0, blocked ? blocked_form(input, sizes_.at(&convolution)) : plain(input));
       return;
     }
     int64_t groups = convolution.attributes().integer("groups", 1);
@@ -233,7 +233,8 @@ private:
         positions_of(input.type()) > 1 &&
         plan::is_block_conversion_profitable(convolution.operand(1).dim(0),
                                              positions_of(convolution.operand(1).type()), block_);
-    if (is_profitable) convolution.set_operand(0, blocked_form(input, block_));
+    const int row = channels_of_rows(input.type(), block_, options_);
+    if (is_profitable) convolution.set_operand(0, blocked_form(input, row > 0 ? row : block_));
   }
 
   // Convolutions read plain images element by element, in any order of dims: the transpose of an image can be
@@ -284,7 +285,9 @@ private:
 
   // Computes the instruction in blocks if its operands are less to convert and nobody reads it plain.
   bool make_blocked(Instruction& instruction, int block) {
-    if (block != block_ || instruction.users().size() != 1 || contains_result(region_, instruction) ||
+    const bool fits = block == block_ || (!instruction.is(Opcode::Concatenate) &&
+                                          channels_of_rows(instruction.type(), block_, options_) == block);
+    if (!fits || instruction.users().size() != 1 || contains_result(region_, instruction) ||
         !can_follow(instruction))
       return false;
     if (!enlarges(instruction) && !instruction.is(Opcode::Concatenate)) return false;

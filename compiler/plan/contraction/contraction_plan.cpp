@@ -313,7 +313,8 @@ private:
 
   std::string choose_four_bits(ContractionPlan& plan, bool chooses, Value columns,
                                const ContractionShape& shape) const {
-    bool may_be = fit_four_bits(columns) && shape.mac.k_group() > 1 && target_.cpu.lanes(32) > 1;
+    bool may_be = fit_four_bits(columns) && shape.mac.k_group() > 1 && shape.mac.kind != MacKind::Dot16 &&
+                  target_.cpu.lanes(32) > 1;
     if (chooses) plan.four_bits = may_be && (!form() || form()->four_bits);
     if (plan.four_bits && !may_be) return "constant bytes of small numbers lie in four bits";
     return "";

@@ -132,6 +132,8 @@ private:
     ReductionLoop loop;
     loop.extent = g_.channels;
     loop.block = g_.in_block > 0 && (g_.channels % g_.in_block == 0 || g_.groups == 1) ? g_.in_block : 0;
+    // Rows of bytes lie in one block of all channels, or in blocks that are whole rows.
+    if (product_.kind == MacKind::Dot16 && loop.block >= loop.extent) loop.block = 0;
     g_.shape.k.push_back(loop);
   }
 

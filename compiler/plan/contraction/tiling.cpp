@@ -45,8 +45,12 @@ bool is_of_words(const MacFacts& mac, const Machine& target) {
 // Cycles of one step of a rows x registers tile. A scalar operand that cannot be folded into the FMA costs a
 // load; if it can, every FMA that folds it loads it again, which two loads per cycle cover. Instructions that
 // widen narrow factors run beside the products.
-double step_cycles(int rows, int registers, int accumulator_splits, const MacFacts& mac,
+double step_cycles(int rows, int registers, int accumulator_splits, const ContractionShape& shape,
                    const Machine& target) {
+  const MacFacts mac = facts_of(shape.mac, target);
+  // CPUs with such products start one instruction at a time.
+  if (shape.mac.kind == MacKind::Dot16)
+    return rows * registers * mac.instructions + rows + registers * mac.operand_registers;
   int split_k = target.cpu.vector_parts;
   double compute = static_cast<double>(rows) * registers * split_k * mac.instructions / target.cpu.fma_pipes;
   double loads = (rows + registers * split_k) / target.cpu.loads_per_cycle;
@@ -64,6 +68,8 @@ int products_on_their_way(const MacFacts& mac) {
 int registers_needed(int rows, int registers, int accumulator_splits, const ContractionShape& shape,
                      const MacFacts& mac, const Machine& target) {
   int wide = registers * target.cpu.vector_parts;
+  // Each lane's sum is a general register; vectors hold operands alone.
+  if (shape.mac.kind == MacKind::Dot16) return rows * wide * mac.operand_registers * accumulator_splits;
   // The scheduler loads the words of a step before it takes them apart.
   if (is_of_words(mac, target)) return rows * wide * accumulator_splits + rows + wide + mac.operand_registers;
   // Looked-up words need the table, and registers for words on their way to it.
@@ -73,7 +79,9 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
   int words = rows == 1 && shape.mac.k_group() > 1 ? 1 : wide;
   int inner_accumulators =
       shape.has_inner_accumulators ? rows * wide * accumulator_splits + words + table : 0;
-  return rows * wide * accumulator_splits + inner_accumulators + (wide + 1) * mac.operand_registers +
+  // A scalar factor stays in a general register if products take it from there.
+  const int factors = wide + (target.cpu.has_scalar_operands && is_float(shape.mac.accumulator) ? 0 : 1);
+  return rows * wide * accumulator_splits + inner_accumulators + factors * mac.operand_registers +
          products_on_their_way(mac) + mac.constant_registers;
 }
 
@@ -86,6 +94,7 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
   int scalars = target.cpu.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
   if (tile.k_interleave > 1) return tile.rows * registers >= 16;
+  if (shape.mac.kind == MacKind::Dot16) return false; // sums are in registers that operands do not take
   MacFacts facts = facts_of(shape.mac, target);
   int products = products_on_their_way(facts);
   int needed =
@@ -131,10 +140,11 @@ int choose_rest_splits(int rows, const TileShape& tile, const ContractionShape& 
                        const Machine& target) {
   MacFacts mac = facts_of(shape.mac, target);
   int best = 1;
+  if (shape.mac.kind == MacKind::Dot16) return best;
   for (int splits = 2; splits <= 8; splits *= 2) {
     if (registers_needed(rows, tile.vectors, splits, shape, mac, target) > target.cpu.vector_registers) break;
     auto cycles = [&](int accumulators) {
-      return step_cycles(rows, tile.vectors, accumulators, mac, target);
+      return step_cycles(rows, tile.vectors, accumulators, shape, target);
     };
     if (cycles(splits) < cycles(best)) best = splits;
   }
@@ -155,7 +165,7 @@ public:
   // `instruction_cycles`: weight of a step's instructions other than its FMAs.
   TileCost(const ContractionShape& shape, const TileShape& tile, const Machine& target,
            double instruction_cycles)
-      : target_(target), product_(facts_of(shape.mac, target)), instruction_cycles_(instruction_cycles),
+      : target_(target), shape_(shape), instruction_cycles_(instruction_cycles),
         vector_bytes_(tile.lanes * shape.lane_bytes),
         scalar_bytes_(bit_width(shape.mac.lhs) / 8.0 * shape.mac.k_group()),
         passes_again_(shape.m > tile.rows),
@@ -165,7 +175,7 @@ public:
 
   double of(int rows, int splits, int vectors, int registers, int k_interleave) const {
     double instructions = rows + registers * target_.cpu.vector_parts * kVectorInstructions + loop_;
-    double step = std::max(step_cycles(rows, registers, splits, product_, target_),
+    double step = std::max(step_cycles(rows, registers, splits, shape_, target_),
                            streamed(rows, registers, k_interleave)) +
                   instructions * instruction_cycles_;
     return step / k_interleave +
@@ -183,7 +193,7 @@ private:
   }
 
   const Machine& target_;
-  MacFacts product_;
+  const ContractionShape& shape_;
   double instruction_cycles_, k_extent_ = 1, vector_bytes_, scalar_bytes_;
   bool passes_again_;
   double loop_;
@@ -278,7 +288,7 @@ double varying_cycles(const ContractionShape& shape, const TileShape& tile, cons
 
 // Registers for sums and factors.
 int register_count(const ContractionShape& shape, const Machine& target) {
-  if (target.cpu.vector_bits > 0) return target.cpu.vector_registers;
+  if (target.cpu.vector_bits > 0 && shape.mac.kind != MacKind::Dot16) return target.cpu.vector_registers;
   return is_float(shape.mac.accumulator) ? std::max(4, target.cpu.vector_registers / 2)
                                          : target.cpu.integer_registers;
 }
@@ -385,7 +395,8 @@ std::string check_column_streams(const Tiling& tiling, const ContractionShape& s
     return loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
   });
   // If integers are converted to floats one by one, this takes longer than loading them.
-  bool is_slow = shape.has_inner_accumulators && shape.mac.kind == MacKind::Fma;
+  bool is_slow =
+      (shape.has_inner_accumulators && shape.mac.kind == MacKind::Fma) || shape.mac.kind == MacKind::Dot16;
   if (!is_one_tile || !is_rolled || is_slow || shape.mac.kind == MacKind::TileMatrix)
     return "streams of columns are of one register tile's rows, and of loops of the reduction without blocks";
   if (tile.accumulator_splits > 1 || tile.k_interleave > 1 || tile.panel > 0 || tiling.split_k > 1 ||

@@ -182,6 +182,17 @@ std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int 
   return std::nullopt;
 }
 
+// Whether arguments of sines are reduced in integers of 64 bits that no vector of the CPU has.
+static bool reduces_without_vectors(const Instruction& instruction, const Machine& target) {
+  auto reduces = [](const Instruction& op) {
+    return op.is(Opcode::Sine) || op.is(Opcode::Cosine) || op.is(Opcode::Tan);
+  };
+  if (target.cpu.vector_bits == 0 || target.cpu.has_vectors_of(64)) return false;
+  if (instruction.num_regions() == 0) return reduces(instruction);
+  const auto& all = instruction.region().instructions();
+  return std::any_of(all.begin(), all.end(), [&](const auto& op) { return reduces(*op); });
+}
+
 std::string complete(ElementsPlan& plan, const Instruction& instruction, const Machine& target) {
   if (!has_element_form(instruction) ||
       (instruction.is(Opcode::Composite) && !is_elementwise_composite(instruction)))
@@ -195,6 +206,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const M
     // Vectors that walk blocks take whole registers.
     plan.code.lanes = has_blocks ? std::max(1, target.cpu.lanes(widest_bits(instruction)))
                                  : element_code(widest_bits(instruction), target).lanes;
+    if (reduces_without_vectors(instruction, target)) plan.code.lanes = 1;
     plan.in_blocks |= has_blocks;
   }
   if (widest_bits(instruction) > 64 && plan.code.lanes > 1) return "strings are moved one by one";

@@ -52,7 +52,7 @@ std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
 }
 
 bool leaves_fused_sums(const Machine& target) {
-  return target.cpu.vector_bits > 0;
+  return target.cpu.vector_bits > 0 && target.cpu.has_caches(); // sums of floats take RAM that bytes do not
 }
 
 const Instruction& summed_member(const Instruction& producer, const KernelPlans& plans) {

@@ -14,6 +14,8 @@ namespace {
 
 // Pixels of a depthwise tile: enough to hide the latency of FMAs, few enough for their registers.
 constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
+// Pixels of a tile whose CPU has so few registers that they hold no more sums beside a line of taps.
+constexpr int64_t kFewRegisters = 8, kMinPixelsOfFew = 3;
 // Pixels of a depthwise tile whose window is a loop: at an edge, each pixel has loops of its own.
 constexpr int64_t kRolledPixels = 8;
 constexpr int64_t kSmallCodePixels = 6; // pixels if small code comes before speed
@@ -124,7 +126,7 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
                 (accumulates_in_f32(input.dtype) && input.dtype == filter.dtype &&
                  accumulates_in_f32(convolution.type().dtype))) &&
                filter.layout.is_plain();
-  bool tiled = channel_block(input) == lanes &&
+  bool tiled = channel_block(input) % lanes == 0 &&
                has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
                                 static_cast<int>(lanes));
   return narrow && typed && tiled ? &convolution : nullptr;
@@ -222,7 +224,8 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
     line = window[along].size;
     taps = line * ((window[1 - along].size + plan.mac.k_group() - 1) / plan.mac.k_group());
   }
-  int64_t min = (kMinPixels + target.cpu.vector_parts - 1) / target.cpu.vector_parts;
+  const int64_t pixels = target.cpu.vector_registers <= kFewRegisters ? kMinPixelsOfFew : kMinPixels;
+  int64_t min = (pixels + target.cpu.vector_parts - 1) / target.cpu.vector_parts;
   bool fits = taps + min + spare <= registers;
   bool rolled = is_rolled(instruction.type(), window);
   int64_t max = registers - spare - (fits ? taps : rolled ? channels : std::min(line, registers / 2));

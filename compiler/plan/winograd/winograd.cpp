@@ -241,7 +241,9 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   bool supported = window.size() >= 1 && window.size() <= 2 && input.dims[1].is_static() &&
                    convolution.type().dims[1].is_static() && filter.is_static() &&
-                   target.cpu.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
+                   target.cpu.vector_bits >= 128 &&
+                   target.cpu.has_caches() && // transformed filters fill flash
+                   convolution.attributes().integer("groups", 1) == 1;
   auto mac = supported ? product_of_points(convolution, target) : std::nullopt;
   if (!mac || result.at_bound().num_elements() == 0) return std::nullopt;
   plan.mac = *mac;
@@ -418,7 +420,9 @@ bool is_profitable_in_i16(const Instruction& contraction, const Machine& target,
   auto bytes = choose_mac(contraction, target, /*strict=*/false);
   if (!bytes) return false;
   // If one instruction multiplies four bytes, the transforms cost more than the algorithm could gain.
-  if (bytes->kind == MacKind::Dot4 && facts_of(*bytes, target).form == MacForm::Native) return false;
+  if ((bytes->kind == MacKind::Dot4 || bytes->kind == MacKind::Dot16) &&
+      facts_of(*bytes, target).form == MacForm::Native)
+    return false;
   if (in_tile_matrices(*bytes, target, /*strict=*/false)) return false;
   const MacInstruction pairs{MacKind::Dot2, DType::I16, DType::I8, DType::I32};
   double left = may_use_winograd ? integer_winograd_products(contraction) : 1;
