@@ -3,6 +3,8 @@
 // have done so anyway.
 #include "compiler/codegen/legalise.h"
 
+#include "compiler/codegen/fixed_point.h"
+
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/IntegerDivision.h>
@@ -204,7 +206,8 @@ private:
     if (compares_in_float_ && compares_half_vectors(instruction)) return true;
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
-    if (splits_short_vectors_ && is_short_conversion(instruction)) return true;
+    if (splits_short_vectors_ && (is_short_conversion(instruction) || is_fixed_point_conversion(instruction)))
+      return true;
     switch (instruction.getOpcode()) {
     case Instruction::SIToFP:
     case Instruction::UIToFP: return bits_of(instruction.getOperand(0)) == 64;
@@ -226,6 +229,8 @@ private:
     Value* result = nullptr;
     if (splits_lanes(instruction)) {
       result = lane_by_lane(ir, instruction);
+    } else if (splits_short_vectors_ && is_fixed_point_conversion(instruction)) {
+      result = fixed_point_conversion(ir, instruction);
     } else if (compares_half_vectors(instruction)) {
       result = compare_in_float(ir, instruction);
     } else if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType())) {
@@ -250,8 +255,8 @@ private:
     instruction.eraseFromParent();
   }
 
-  // LLVM 19 inverts comparisons of vectors of MVE as if there were no NaN, computes in lanes of 64 bits and
-  // in halves wrongly or not at all, and divides pairs of words in a library.
+  // LLVM 19 inverts comparisons of vectors of MVE as if there were no NaN, does not compute in some vectors
+  // of 64 bits and of halves, and divides pairs of words in a library.
   bool splits_lanes(const Instruction& instruction) const {
     auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
     if (!splits_short_vectors_ || !vector) return false;
@@ -285,10 +290,9 @@ private:
   }
 
   Value* scalar(Builder& ir, const Instruction& instruction, Value* const operands[2]) {
-    if (is_conversion(instruction) && bits_of_integer(instruction) < 64) {
-      if (is_saturating(instruction)) return keep_saturating(ir, instruction, operands[0]);
-      return keep_scalar(ir, instruction, operands[0]);
-    }
+    if (is_conversion(instruction) && bits_of_integer(instruction) < 64)
+      return is_saturating(instruction) ? keep_saturating(ir, instruction, operands[0])
+                                        : keep_scalar(ir, instruction, operands[0]);
     switch (instruction.getOpcode()) {
     case Instruction::SIToFP:
     case Instruction::UIToFP:

@@ -168,8 +168,10 @@ TEST_CASE("sums of bytes are dequantised and quantised in the epilogue", "[lower
   options.tolerance = 1e-6;
   options.ranges["s"] = {-1e-2, 1e-2};
   options.ranges["b"] = {-1e5, 1e5};
-  expect_lowered_module(
-      head + "f32[7,19]" + dot + "%z = tanh %m : f32[7,19] return %z } : f32[7,19] return %r } }", options);
+  for (std::string function : {"tanh", "sine", "cosine", "tan"})
+    expect_lowered_module(head + "f32[7,19]" + dot + "%z = " + function +
+                              " %m : f32[7,19] return %z } : f32[7,19] return %r } }",
+                          options);
   for (std::string dtype : {"u8", "i8"}) {
     std::string type = dtype + "[7,19]", low = dtype == "u8" ? "0" : "-128",
                 high = dtype == "u8" ? "255" : "127";
