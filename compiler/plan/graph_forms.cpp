@@ -48,7 +48,7 @@ bool is_known(Value value) {
 } // namespace
 
 bool saves_memory(const Machine& target) {
-  return target.cpu.vector_bits == 0 && target.cpu.l2_bytes == 0;
+  return target.cpu.l2_bytes == 0 && (target.cpu.vector_bits == 0 || !target.cpu.has_caches());
 }
 
 bool has_vectors(const Machine& target) {

@@ -11,8 +11,8 @@ namespace firn::plan {
 
 // Whether kernels of floats have vectors.
 bool has_vectors(const Machine& target);
-// Whether memory is dear and results are computed one by one: there is neither a vector nor a second cache
-// level.
+// Whether memory is dear, as it is on microcontrollers: there is no second cache level, and no vector or no
+// cache either.
 bool saves_memory(const Machine& target);
 // Whether the CPU itself multiplies floats of 32 bits.
 bool multiplies_floats(const Machine& target);

@@ -31,7 +31,12 @@ std::string join(const std::vector<int64_t>& numbers, const char* separator = ",
 class BufferText {
 public:
   BufferText(const Case& c, const std::string& cpu) : c_(c) {
-    block_ = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).cpu.channel_block()) + "}";
+    const auto facts = target_of("", cpu).cpu;
+    const int64_t block = facts.channel_block();
+    // Products of rows read all channels of a position side by side; windows keep the blocks that they read.
+    const bool reads_rows = facts.reducing_dot_bits > 0;
+    map_block_ = in_blocks(reads_rows ? (c.channels + block - 1) / block * block : block);
+    block_ = c.depthwise ? map_block_ : in_blocks(block);
     auto extent = [&](int64_t in, int64_t taps) {
       return (in + c.low + c.high - ((taps - 1) * c.dilation + 1)) / c.stride + 1;
     };
@@ -40,8 +45,8 @@ public:
   }
 
   std::string padded() const {
-    std::string in = type({c_.batch, c_.channels, c_.height, c_.width}), made = type(map_) + block_;
-    return whole(in, "%b = copy %x : " + in + block_, "%b", in + block_,
+    std::string in = type({c_.batch, c_.channels, c_.height, c_.width}), made = type(map_) + map_block_;
+    return whole(in, "%b = copy %x : " + in + map_block_, "%b", in + map_block_,
                  "%m = pad %a, %z {low = [0, 0, " + join({c_.low, c_.low}, ", ") + "], high = [0, 0, " +
                      join({c_.high, c_.high}, ", ") + "], interior = [0, 0, 0, 0]} : " + made,
                  made, filter(), window(c_.taps_high, c_.taps_wide));
@@ -50,7 +55,7 @@ public:
   // The map is of an image whose channels lie together.
   std::string transposed() const {
     std::string in = type({c_.batch, c_.height, c_.width, c_.channels}),
-                turned = type({c_.batch, c_.channels, c_.height, c_.width}), made = type(map_) + block_;
+                turned = type({c_.batch, c_.channels, c_.height, c_.width}), made = type(map_) + map_block_;
     return whole(in, "", "%x", in,
                  "%t = transpose %a {permutation = [0, 3, 1, 2]} : " + turned +
                      " %d = pad %t, %z {low = [0, 0, " + join({c_.low, c_.low}, ", ") + "], high = [0, 0, " +
@@ -74,10 +79,10 @@ public:
       parts += (parts.empty() ? "" : ", ") + name;
     }
     std::string made = type({c_.batch, c_.taps_wide, map_[2], result_[3]});
-    code += " %k = concatenate " + parts + " {dim = 1} : " + made + " %m = copy %k : " + made + block_;
+    code += " %k = concatenate " + parts + " {dim = 1} : " + made + " %m = copy %k : " + made + map_block_;
     std::string narrow = "window = " + std::to_string(c_.taps_high) + "x1 stride " +
                          std::to_string(c_.stride) + "x1 dilate " + std::to_string(c_.dilation) + "x1";
-    return whole(in, "", "%x", in, code, made + block_,
+    return whole(in, "", "%x", in, code, made + map_block_,
                  "i8[" + join({c_.filters, c_.taps_wide, c_.taps_high, 1}) + "]", narrow);
   }
 
@@ -107,6 +112,7 @@ public:
 
 private:
   std::string type(const std::vector<int64_t>& dims) const { return c_.dtype + "[" + join(dims) + "]"; }
+  static std::string in_blocks(int64_t channels) { return "{0,1,2,3:1x" + std::to_string(channels) + "}"; }
   std::string filter() const {
     return "i8[" + join({c_.filters, c_.depthwise ? 1 : c_.channels, c_.taps_high, c_.taps_wide}) + "]";
   }
@@ -135,14 +141,15 @@ private:
   }
 
   const Case& c_;
-  std::string block_;
+  std::string block_, map_block_;
   std::vector<int64_t> map_, result_;
 };
 
 using Form = std::string (BufferText::*)() const;
 
 void expect_buffered(const Case& c, Form form,
-                     const std::vector<std::string>& cpus = {"native", "x86-64", "cortex-m4", "cortex-m3"}) {
+                     const std::vector<std::string>& cpus = {"native", "x86-64", "cortex-m4", "cortex-m3",
+                                                             "cortex-m55"}) {
   for (const std::string& cpu : cpus) {
     std::string text = (BufferText(c, cpu).*form)();
     INFO(text);

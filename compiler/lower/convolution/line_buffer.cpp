@@ -135,7 +135,7 @@ public:
   LineBufferEmitter(LoweringContext& context, const Instruction& fusion, const plan::LineBuffer& buffer,
                     const plan::LineBufferPlan& plan)
       : context_(context), fusion_(fusion), buffer_(buffer), plan_(plan) {
-    if (buffer.by_blocks)
+    if (buffer.block > 0)
       depthwise_.emplace(make_row_depthwise(context, *buffer.convolution));
     else
       convolution_.emplace(make_row_convolution(context, *buffer.convolution));
@@ -249,7 +249,7 @@ private:
       IntExpr p = b.set_parallel(batch * strips());
       return emit_strip(b, map_rows, floor_div(p, strips()), 0, floor_mod(p, strips()));
     }
-    int64_t block = depthwise_->code.tiles().lanes(), blocks = buffer_.convolution->type().dim(1) / block;
+    int64_t blocks = buffer_.convolution->type().dim(1) / buffer_.block;
     IntExpr p = b.set_parallel(batch * blocks);
     b.loop(0, strips(), 1, [&](const IntExpr& strip) {
       emit_strip(b, map_rows, floor_div(p, blocks), floor_mod(p, blocks), strip);
@@ -263,9 +263,9 @@ private:
     IntExpr first = number * plan_.rows, count = min(plan_.rows, IntExpr(result_lines()) - first);
     IntExpr covered = first * window.stride - window.pad_low,
             end = (first + count - 1) * window.stride - window.pad_low + window.dilated_size();
-    int64_t channels = depthwise_ ? depthwise_->code.tiles().lanes() : 0;
     ContractionBinding bound = binding();
-    bound.scalar_part = TensorPart{buffer_.part(plan_.rows), {feature_map, block * channels, covered, 0}};
+    bound.scalar_part =
+        TensorPart{buffer_.part(plan_.rows), {feature_map, block * buffer_.block, covered, 0}};
     map_rows.emit(bound.scalar_part->first, max(covered, 0), min(end, buffer_.map.type().dim(2)));
     if (depthwise_)
       depthwise_->code.emit_block(b, bound, feature_map, block, first, count);

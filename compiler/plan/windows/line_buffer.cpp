@@ -33,11 +33,13 @@ std::optional<LineBuffer> line_walk(const Instruction& member, const PlanOptions
     return std::nullopt;
   LineBuffer buffer;
   buffer.convolution = &member;
-  buffer.by_blocks = walks_lines_of_blocks(member, options);
-  if (!buffer.by_blocks && !walks_lines(member, options)) return std::nullopt;
+  if (walks_lines_of_blocks(member, options))
+    buffer.block = window_lanes(options.target);
+  else if (!walks_lines(member, options))
+    return std::nullopt;
   const Type& map = convolution->operand(0).type();
   bool has_whole_blocks = map.layout.blocks.size() == 1 && map.dim(1) % map.layout.blocks[0].size == 0;
-  if (buffer.by_blocks && !has_whole_blocks) return std::nullopt;
+  if (buffer.block > 0 && !has_whole_blocks) return std::nullopt;
   buffer.across = convolution->attributes().window().dims[0];
   return buffer;
 }
@@ -61,13 +63,16 @@ bool pads_lines(const Instruction& pad) {
   return interior[2] == 0 && interior[3] == 0;
 }
 
-// Whether the kernel of `producer` can make lines of the map that `pad` makes for such a walk.
+// Whether the kernel of `producer` can make lines of the map that `pad` makes for such a walk, whose channels
+// lie in the blocks that it filters at once.
 bool makes_lines(const Instruction& producer, const Instruction& pad, const LineBuffer& walk,
                  const PlanOptions& options) {
   const std::vector<WindowDim>& window = convolution_of(*walk.convolution)->attributes().window().dims;
   bool is_inside = std::all_of(window.begin(), window.end(),
                                [](const WindowDim& dim) { return dim.pad_low == 0 && dim.pad_high == 0; });
-  return walk.by_blocks && is_inside && pads_lines(pad) && producer.type() == pad.operand(0).type() &&
+  const bool by_blocks = walk.block > 0 && pad.type().layout.blocks.size() == 1 &&
+                         pad.type().layout.blocks[0].size == walk.block;
+  return by_blocks && is_inside && pads_lines(pad) && producer.type() == pad.operand(0).type() &&
          is_map(producer.type()) && walks_lines(producer, options);
 }
 
@@ -86,7 +91,10 @@ int64_t LineBuffer::covered(int64_t rows) const {
 Type LineBuffer::part(int64_t rows) const {
   Type part = convolution_of(*convolution)->operand(0).type();
   part.dims[0] = Dim(1);
-  if (by_blocks && !producer) part.dims[1] = Dim(part.layout.blocks[0].size);
+  if (block > 0 && !producer) {
+    part.dims[1] = Dim(block);
+    part.layout.blocks[0].size = block;
+  }
   part.dims[2] = Dim(covered(rows));
   return part;
 }

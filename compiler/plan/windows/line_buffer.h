@@ -16,8 +16,9 @@ namespace firn::plan {
 struct LineBuffer {
   Value map;                                // is computed in the fusion's region
   const Instruction* convolution = nullptr; // or a contraction of one
-  // Whether channels are filtered block by block, as a depthwise convolution does: the buffer has one block.
-  bool by_blocks = false;
+  // Channels that are filtered at once, as a depthwise convolution does: the buffer has no more, in one
+  // block. 0: all are.
+  int block = 0;
   WindowDim across; // the window's first dim, which goes from line to line
   // The convolution, or contraction of one, whose result `map` pads; null: the map is made by its elements.
   // All its channels are buffered.
