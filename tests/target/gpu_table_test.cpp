@@ -1,4 +1,4 @@
-// The table of GPUs: rows that agree with each other and with the limits of their makers, and what finds them.
+// The table of GPUs: rows that agree with each other and with their maker's limits, and what finds them.
 #include "compiler/target/gpu_table.h"
 
 #include <catch2/catch.hpp>
