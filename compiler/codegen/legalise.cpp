@@ -4,7 +4,10 @@
 #include "compiler/codegen/legalise.h"
 
 #include "compiler/codegen/fixed_point.h"
+#include "compiler/codegen/vector_parts.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/IntegerDivision.h>
@@ -177,6 +180,41 @@ Value* compare_in_float(Builder& ir, const Instruction& instruction) {
                        ir.CreateFPExt(compare.getOperand(1), wide));
 }
 
+// A comparison that LLVM 19 turns round for MVE, as if there were no NaN, to have the operand with equal
+// lanes as its second.
+bool turns_comparison(const Instruction& instruction) {
+  const auto* compare = llvm::dyn_cast<llvm::FCmpInst>(&instruction);
+  if (!compare || !compare->getType()->isVectorTy()) return false;
+  if (!compare->getOperand(0)->getType()->getScalarType()->isFloatTy()) return false;
+  switch (compare->getPredicate()) {
+  case llvm::CmpInst::FCMP_OLT:
+  case llvm::CmpInst::FCMP_OLE: return llvm::getSplatValue(compare->getOperand(1)) != nullptr;
+  case llvm::CmpInst::FCMP_OGT:
+  case llvm::CmpInst::FCMP_OGE: return llvm::getSplatValue(compare->getOperand(0)) != nullptr;
+  default: return false;
+  }
+}
+
+// A vector with equal lanes, of which LLVM does not know that: it does not see what the last one of a
+// register is.
+Value* hide_splat(Builder& ir, Value* splat) {
+  constexpr int kLanes = 4; // words of a register
+  auto* type = llvm::FunctionType::get(ir.getInt32Ty(), {ir.getInt32Ty()}, /*isVarArg=*/false);
+  Value* word = ir.CreateBitCast(llvm::getSplatValue(splat), ir.getInt32Ty());
+  word = ir.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", /*hasSideEffects=*/false), {word});
+  Value* last = ir.CreateBitCast(word, splat->getType()->getScalarType());
+  Value* part = ir.CreateInsertElement(slice(ir, splat, 0, kLanes), last, uint64_t{kLanes - 1});
+  return concatenate(ir, std::vector<Value*>(static_cast<size_t>(lanes_of(splat) / kLanes), part));
+}
+
+Value* compare_unturned(Builder& ir, const Instruction& instruction) {
+  const auto& compare = llvm::cast<llvm::FCmpInst>(instruction);
+  Value* operands[2] = {compare.getOperand(0), compare.getOperand(1)};
+  for (Value*& operand : operands)
+    if (llvm::getSplatValue(operand)) operand = hide_splat(ir, operand);
+  return ir.CreateFCmp(compare.getPredicate(), operands[0], operands[1]);
+}
+
 class Legaliser {
 public:
   Legaliser(const Machine& target, const Machine& baseline)
@@ -206,7 +244,8 @@ private:
     if (compares_in_float_ && compares_half_vectors(instruction)) return true;
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
-    if (splits_short_vectors_ && (is_short_conversion(instruction) || is_fixed_point_conversion(instruction)))
+    if (splits_short_vectors_ && (is_short_conversion(instruction) ||
+                                  is_fixed_point_conversion(instruction) || turns_comparison(instruction)))
       return true;
     switch (instruction.getOpcode()) {
     case Instruction::SIToFP:
@@ -231,6 +270,8 @@ private:
       result = lane_by_lane(ir, instruction);
     } else if (splits_short_vectors_ && is_fixed_point_conversion(instruction)) {
       result = fixed_point_conversion(ir, instruction);
+    } else if (splits_short_vectors_ && turns_comparison(instruction)) {
+      result = compare_unturned(ir, instruction);
     } else if (compares_half_vectors(instruction)) {
       result = compare_in_float(ir, instruction);
     } else if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType())) {
@@ -261,6 +302,7 @@ private:
     auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
     if (!splits_short_vectors_ || !vector) return false;
     if (is_division(instruction)) return vector->getNumElements() < 4;
+    if (turns_comparison(instruction) && vector->getNumElements() % 4 != 0) return true;
     if (const auto* compare = llvm::dyn_cast<llvm::FCmpInst>(&instruction))
       if (compare->isUnordered(compare->getPredicate()) || compare->getPredicate() == llvm::CmpInst::FCMP_ORD)
         return true;
