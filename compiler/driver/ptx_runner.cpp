@@ -24,11 +24,14 @@ Diagnostic ended_early(int status) {
 
 Expected<std::unique_ptr<PtxRunner>> PtxRunner::create(const Compilation& c, OptLevel level) {
   auto ptx = codegen::emit_ptx(c.program, c.target, level);
-  if (!ptx) return ptx.error();
+  return ptx ? create(c, std::move(*ptx)) : Expected<std::unique_ptr<PtxRunner>>(ptx.error());
+}
+
+Expected<std::unique_ptr<PtxRunner>> PtxRunner::create(const Compilation& c, codegen::PtxModule ptx) {
   auto runner = std::unique_ptr<PtxRunner>(new PtxRunner(c));
-  runner->kernels_ = std::move(ptx->kernels);
+  runner->kernels_ = std::move(ptx.kernels);
   if (!runner->kernels_.empty()) {
-    auto module = ptx::parse(ptx->text);
+    auto module = ptx::parse(ptx.text);
     if (!module) return module.error();
     runner->module_ = std::make_unique<ptx::Module>(std::move(*module));
   }

@@ -16,6 +16,8 @@ class PtxRunner {
 public:
   // Generates the PTX of a compilation for a GPU, which outlives the runner, and reads it.
   static Expected<std::unique_ptr<PtxRunner>> create(const Compilation& compilation, OptLevel level);
+  // Reads PTX that was generated before, and changed since.
+  static Expected<std::unique_ptr<PtxRunner>> create(const Compilation& compilation, codegen::PtxModule ptx);
 
   // Takes what @main takes and gives what it gives, as ObjectRunner::run() does. Errors are those of a run,
   // and what the interpreter finds: it names kernel, block, thread and line.

@@ -53,7 +53,7 @@ COMPILING = {
     "--passes": [("zz", "wanted one of: ")],
     "--initializers-are-inputs": None, "--straight-through": None,
 }
-GPU = [("vulkan", "wants cuda or cuda:sm_NN, found 'vulkan'"), ("cuda:", "wants cuda or"), ("cuda:sm_80:", "wants cuda or")]
+GPU = [("vulkan", "wants cuda, or cuda:sm_80 and the like, found 'vulkan'"), ("cuda:", "is not known; choices: sm_75"), ("cuda:sm_80:", "did you mean 'sm_80:a100'")]
 TEXT = {
     "--weights-in": [("w", "goes with a graph in text form")],
     "--entry": [("g", "goes with a graph in text form")],
@@ -76,8 +76,9 @@ COMPILE = {
     **TRAINING,
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
-    "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, ptx, header, manifest"), ("ptx", "which --gpu names: --gpu=cuda:sm_80")],
-    "--gpu": [*GPU, ("cuda", "no effect with --emit=obj yet: it goes with graph, kernel or ptx"),
+    "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, ptx, report, header, manifest"),
+               *((emit, "which --gpu names: --gpu=cuda:sm_80") for emit in ("ptx", "report"))],
+    "--gpu": [*GPU, ("cuda", "goes with --emit=graph, kernel, ptx or report, and not yet with obj"),
               ("cuda:sm_99", "did you mean 'sm_89' or 'sm_90'?"), ("cuda:zzzzzzz", "choices: sm_75, sm_75:t4, "),
               ("cuda:sm_80:a10", "did you mean 'sm_80:a100'?")],
     "--weights-out": [("w", "no effect with --emit=obj")],
@@ -105,8 +106,8 @@ BENCH = {
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--start": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {
-    "--engine": [("zz", "none of object, eval, loops, ptx"), ("loops", "--gpu=cuda goes with"), ("ptx", "--gpu=cuda goes with")],
-    "--gpu": [*GPU, ("cuda", "--gpu=cuda goes with --engine=loops or --engine=ptx")],
+    "--engine": [("zz", "none of object, eval, loops, ptx"), *((engine, "tries the program that --gpu names: --gpu=cuda") for engine in ("loops", "ptx"))],
+    "--gpu": GPU,
     "--tolerance": [(bad, "") for bad in NUMBERS],
     "--against": [("f16", "none of f32")],
     "--cache": [("", "")], "--absolute-floor": None, "--loader": [("zz", "none of in-process, system")], "--visible-to": [("zz", "none of debugger, perf")], "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
@@ -123,7 +124,7 @@ OPT = {
     "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
     "--memory-budget": [("1.5", "no size such as"), ("-1", "no size such as")],
     "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None, "--threads": [("0", ""), ("x", "")],
-    "--lower": None,
+    "--lower": None, "--gpu": GPU,
 }
 QUANTIZE = {
     "--data": None, "-o": [("/nowhere/out", "No such file or directory")], "--report": None,
@@ -256,9 +257,9 @@ def check_gpu():
         expect(["compile", MODEL, "--gpu=cuda", "--emit=ptx", option], 2, excluded)
         expect(["verify", DIGITS, "--gpu=cuda", "--engine=loops", option], 2, excluded)
     for emit in ("obj", "prepare", "llvm", "asm", "header", "manifest"):
-        expect(["compile", MODEL, "--gpu=cuda", "--emit=" + emit], 2, f"--gpu has no effect with --emit={emit} yet")
+        expect(["compile", MODEL, "--gpu=cuda", "--emit=" + emit], 2, f"and not yet with {emit}")
     for engine in ("object", "eval"):
-        expect(["verify", DIGITS, "--gpu=cuda", "--engine=" + engine], 2, f"--gpu and --engine={engine} do not go together")
+        expect(["verify", DIGITS, "--gpu=cuda", "--engine=" + engine], 2, f"--engine={engine} does not go with --gpu: loops and ptx do")
     expect(["verify", DIGITS, "--gpu=cuda", "--engine=ptx", "--against=f32"], 2, "excludes")
     expect(["run", MODEL, "--gpu=cuda"], 2, "there is no option '--gpu'")
     for option in ("--depfile=d", "--flash-budget=1K", "--report", "--json", "--weights-out=w"):
@@ -268,8 +269,9 @@ def check_gpu():
     expect(["compile", MODEL, "--gpu=cuda", "--emit=ptx"], 0, ".target sm_80", ".maxntid")
     expect(["compile", MODEL, "--gpu=cuda:sm_120", "--emit=ptx"], 0, ".target sm_80")
     expect(["compile", MODEL, "--gpu=cuda:sm_75:t4", "--emit=ptx"], 0, ".target sm_75")
-    for engine in ("loops", "ptx"):
-        expect(["verify", DIGITS, "--gpu=cuda", "--engine=" + engine], 0, "1 passed, 0 wrong, 0 refused")
+    expect(["compile", MODEL, "--gpu=cuda:sm_89:l4", "--emit=report"], 0, "sm_89:l4, 58 SMs, 300 GB/s")
+    for engine in ([], ["--engine=loops"], ["--engine=ptx"]):
+        expect(["verify", DIGITS, "--gpu=cuda", *engine], 0, "1 passed, 0 wrong, 0 refused")
 
 
 def main():
