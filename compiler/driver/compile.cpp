@@ -46,15 +46,27 @@ bool find_cpus(Flow& flow) {
   return true;
 }
 
+// Whether the machine runs kernels in text form as they are.
+Result check_kernel(const kernel::Kernel& kernel, const Machine& target) {
+  const std::string name = "kernel '" + kernel.name + "' ";
+  if (!kernel.tiles.empty() && !target.cpu.has_tile_matrices)
+    return unsupported_error(name + "multiplies tile matrices, which " + target.display_name() + " (" +
+                             target.triple + ") does not have");
+  if (kernel.threads > 0 && !target.gpu)
+    return unsupported_error(name + "is of a GPU's threads, which " + target.display_name() +
+                             " does not have; --passes=gpu-to-loops of firn opt makes loops of it");
+  if (kernel.threads == 0 && target.gpu)
+    return unsupported_error(name + "is of a CPU, and " + target.display_name() +
+                             " runs kernels of threads; --passes=spread-items of firn opt makes one of it");
+  return {};
+}
+
 bool read_kernels(Flow& flow) {
   auto kernels = import_kernels(flow.options);
   if (!kernels) return flow.check(kernels.error());
   Compilation& c = flow.c;
   for (const auto& kernel : kernels->program.kernels)
-    if (!kernel->tiles.empty() && !c.target.cpu.has_tile_matrices)
-      return flow.check(unsupported_error("kernel '" + kernel->name + "' multiplies tile matrices, which " +
-                                          c.target.display_name() + " (" + c.target.triple +
-                                          ") does not have"));
+    if (Result runs = check_kernel(*kernel, c.target); !runs) return flow.check(runs);
   c.program = std::move(kernels->program);
   c.module = std::move(kernels->module);
   c.facts = std::move(kernels->facts);

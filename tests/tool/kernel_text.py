@@ -205,6 +205,12 @@ def check_refusals(text):
     tiles = os.path.join(SOURCE, "tests", "artifact", "programs", "tiles.hlo")
     made = printed("tiles", tiles, "-mcpu=sapphirerapids", "--precision=bf16")
     expect(["compile", *made, "-mcpu=znver4"], 3, "multiplies tile matrices, which znver4")
+    expect(["compile", MODEL, "--emit=kernel", "--gpu=cuda", "--weights-out", "gpu.weights", "-o", "gpu.kir"], 0)
+    threads = ["gpu.kir", "--weights-in", "gpu.weights"]
+    for command in (["compile", *threads], ["run", *threads, "--input", f"image={IMAGE}"]):
+        expect(command, 3, "is of a GPU's threads, which x86-64-v3 does not have")
+    expect(["compile", *threads, "--gpu=cuda", "--emit=ptx"], 0, ".visible .entry")
+    expect(["compile", "own.kir", *own, "--gpu=cuda", "--emit=ptx"], 3, "is of a CPU, and sm_80 runs kernels of threads")
 
 
 with temporary_folder() as folder:
