@@ -1,6 +1,7 @@
 // See actual_dims.h.
 #include "compiler/driver/actual_dims.h"
 
+#include "compiler/artifact/header_types.h"
 #include "compiler/artifact/varying_dims.h"
 
 namespace firn::driver {
@@ -21,6 +22,17 @@ Expected<ActualDims> checked(const artifact::ModelDescription& d, SymbolTable va
 }
 
 } // namespace
+
+Result check_input(const artifact::TensorDescription& wanted, const LiteralRef& input, bool is_state) {
+  if (!input && is_state) return {};
+  if (!input) return usage_error("input '" + wanted.name + "' is not given");
+  bool fits = input->dtype() == wanted.dtype && input->dims().size() == wanted.dims.size();
+  for (size_t axis = 0; fits && axis < wanted.dims.size(); ++axis)
+    fits = !wanted.dims[axis].is_constant() || wanted.dims[axis].value() == input->dims()[axis];
+  if (fits) return {};
+  return usage_error("input '" + wanted.name + "' is " + input->type().to_string() + ", the model wants " +
+                     artifact::type_text(wanted));
+}
 
 Expected<ActualDims> find_dims(const artifact::ModelDescription& d, std::vector<KnownExtent> known) {
   SymbolTable values;

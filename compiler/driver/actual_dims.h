@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/artifact/model_description.h"
+#include "compiler/graph/literal.h"
 #include "compiler/support/bind_symbols.h"
 
 #include <map>
@@ -19,6 +20,10 @@ Expected<ActualDims> find_dims(const artifact::ModelDescription& d, std::vector<
 // Dims with the values that are given by name; others have their upper bounds.
 Expected<ActualDims> dims_at(const artifact::ModelDescription& d,
                              const std::map<std::string, int64_t>& values);
+
+// Whether an input of a run fits its tensor: type and rank, and every dim that does not vary. A state that is
+// not given (null) goes on from what it is.
+Result check_input(const artifact::TensorDescription& wanted, const LiteralRef& input, bool is_state);
 
 // Adds to `known` that the dims of `tensor` are `actual` in a run; `actual` has as many.
 void add_known(const artifact::TensorDescription& tensor, const std::vector<int64_t>& actual,

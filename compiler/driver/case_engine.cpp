@@ -55,6 +55,16 @@ std::string key_of(const onnx::ImportOptions& import) {
   return key;
 }
 
+// The number of the first result with other bits; none: all are equal.
+std::optional<size_t> first_difference(const std::vector<LiteralRef>& results,
+                                       const std::vector<LiteralRef>& expected) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    auto bytes = results[i]->bytes(), wanted = expected[i]->bytes();
+    if (!std::equal(bytes.begin(), bytes.end(), wanted.begin(), wanted.end())) return i;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 Expected<std::vector<DataSet>> read_data_sets(const std::string& folder, const onnx::ModelFacts& facts) {
@@ -135,12 +145,10 @@ std::optional<Diagnostic> CaseEngine::check_shared(const std::vector<LiteralRef>
   for (const firn_executor* executor : {&shared, &backwards}) {
     auto results = run_shared(arguments, executor);
     if (!results) return results.error();
-    for (size_t i = 0; i < alone.size(); ++i) {
-      auto bytes = (*results)[i]->bytes(), expected = alone[i]->bytes();
-      if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
-        return model_error("output " + std::to_string(i) + " has other bits on " + std::to_string(threads) +
-                           " threads" + (executor == &backwards ? ", the last task first" : ""));
-    }
+    if (auto output = first_difference(*results, alone))
+      return model_error("output " + std::to_string(*output) + " has other bits on " +
+                         std::to_string(threads) + " threads" +
+                         (executor == &backwards ? ", the last task first" : ""));
   }
   return std::nullopt;
 }
@@ -155,11 +163,9 @@ Expected<std::vector<LiteralRef>> CaseEngine::run_ptx(const std::vector<LiteralR
     ptx_->reset();
     auto results = ptx_->run(arguments);
     if (!results) return results.error();
-    for (size_t i = 0; i < first.size(); ++i) {
-      auto bytes = (*results)[i]->bytes(), expected = first[i]->bytes();
-      if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
-        return internal_error("output " + std::to_string(i) + " has other bits with warps in another order");
-    }
+    if (auto output = first_difference(*results, first))
+      return internal_error("output " + std::to_string(*output) +
+                            " has other bits with warps in another order");
     first = std::move(*results);
   }
   return first;

@@ -1,6 +1,8 @@
 // The table of a GPU's kernels. Rates and limits are those of the part that stands for the GPU.
 #include "compiler/driver/gpu_report.h"
 
+#include "compiler/target/gpu_table.h"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -29,10 +31,10 @@ CallReport report(const kernel::Kernel& kernel, const GpuFacts& gpu) {
   for (const kernel::BufferParameter& buffer : kernel.scratch)
     if (buffer.shared) call.shared += buffer.size * kernel::scalar_bytes(buffer.element);
   const int warps = (kernel.threads + kWarpThreads - 1) / kWarpThreads;
-  int64_t at_once = std::min<int64_t>(gpu.blocks_per_sm, gpu.warps_per_sm / std::max(1, warps));
-  if (call.shared > 0) at_once = std::min(at_once, gpu.shared_bytes_per_sm / call.shared);
   // A program of few blocks does not fill what an SM could hold.
-  at_once = std::min(at_once, (call.blocks + gpu.sms - 1) / gpu.sms);
+  const int64_t at_once =
+      std::min(resident_blocks(gpu, kernel.threads, /*registers_per_thread=*/0, call.shared),
+               (call.blocks + gpu.sms - 1) / gpu.sms);
   call.occupancy = static_cast<double>(at_once * warps) / gpu.warps_per_sm;
   call.memory = static_cast<double>(kernel.bytes) / (gpu.memory_gigabytes_per_second * 1e9);
   call.arithmetic =

@@ -1,7 +1,6 @@
 // Tensors in and out of the code of freshly compiled objects.
 #include "compiler/driver/object_runner.h"
 
-#include "compiler/artifact/header_types.h"
 #include "include/firn/text.h"
 
 #include <algorithm>
@@ -127,26 +126,14 @@ bool ObjectRunner::inputs_are(const std::vector<LiteralRef>& inputs) const {
   return true;
 }
 
-// Type and rank, and every dim that does not vary.
-Result ObjectRunner::check_input(size_t parameter, const LiteralRef& input) const {
-  const artifact::TensorDescription& wanted = *parameters_[parameter].tensor;
-  if (!input && compilation_->module->main().is_state(parameter)) return {};
-  if (!input) return usage_error("input '" + wanted.name + "' is not given");
-  bool fits = input->dtype() == wanted.dtype && input->dims().size() == wanted.dims.size();
-  for (size_t axis = 0; fits && axis < wanted.dims.size(); ++axis)
-    fits = !wanted.dims[axis].is_constant() || wanted.dims[axis].value() == input->dims()[axis];
-  if (fits) return {};
-  return usage_error("input '" + wanted.name + "' is " + input->type().to_string() + ", the model wants " +
-                     artifact::type_text(wanted));
-}
-
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {
   if (inputs.size() != parameters_.size())
     return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " +
                        std::to_string(parameters_.size()));
   std::vector<KnownExtent> known;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (Result fits = check_input(i, inputs[i]); !fits) return fits.error();
+    const bool is_state = compilation_->module->main().is_state(i);
+    if (Result fits = check_input(*parameters_[i].tensor, inputs[i], is_state); !fits) return fits.error();
     if (inputs[i]) add_known(*parameters_[i].tensor, inputs[i]->dims(), known);
   }
   auto dims = find_dims(compilation_->description, std::move(known));

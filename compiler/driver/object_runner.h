@@ -49,7 +49,6 @@ private:
   void begin(std::byte* arena, std::byte* parameters);
   std::byte* allocate_parameters(); // null: the model has none
   void bind_tensors();
-  Result check_input(size_t parameter, const LiteralRef& input) const;
   Compilation* compilation_;
   std::unique_ptr<RunnerMemory> heap_;
   RunnerMemory* memory_;

@@ -105,9 +105,14 @@ Expected<std::vector<LiteralRef>> PtxRunner::run(const std::vector<LiteralRef>& 
 Result PtxRunner::bind_extents(const std::vector<LiteralRef>& inputs) {
   const Function& main = c_.module->main();
   std::vector<KnownExtent> known;
-  size_t number = 0;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!main.is_state(i)) add_known(c_.description.inputs[number++], inputs[i]->dims(), known);
+  size_t states = 0, others = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_state = main.is_state(i);
+    const artifact::TensorDescription& tensor =
+        is_state ? c_.description.states[states++] : c_.description.inputs[others++];
+    if (Result fits = check_input(tensor, inputs[i], is_state); !fits) return fits;
+    if (inputs[i]) add_known(tensor, inputs[i]->dims(), known);
+  }
   auto dims = find_dims(c_.description, std::move(known));
   if (!dims) return dims.error();
   dims_ = std::move(*dims);

@@ -38,9 +38,7 @@ ProgramSource source_of(const CompileOptions& options, const Compilation& c, con
   if (!c.shared.offsets.empty() && (source.has_own_arena || !c.has_trainer()))
     source.arena.shared = &c.shared;
   source.arena.parameters = &c.parameters;
-  if (c.cpus[cpu].target.gpu)
-    source.kernel_passes =
-        std::string("merge-equal-kernels,") + (options.gpu_as_loops ? "gpu-to-loops," : "") + "make-entry";
+  if (c.cpus[cpu].target.gpu) source.kernel_passes = kernel::gpu_kernel_pipeline(options.gpu_as_loops);
   return source;
 }
 

@@ -447,20 +447,14 @@ std::vector<Register> Builder::threads(
 }
 
 Register Builder::shuffle_xor(Register spread, int mask) {
-  Register result = add_value(type(spread));
-  Op& op = append(OpKind::ShuffleXor);
-  op.operands = {spread};
-  op.results = {result};
-  op.integers = {mask};
+  Register result = emit_simple(OpKind::ShuffleXor, {spread}, type(spread));
+  block_->ops.back()->integers = {mask};
   return result;
 }
 
 Register Builder::shuffle_down(Register spread, int distance) {
-  Register result = add_value(type(spread));
-  Op& op = append(OpKind::ShuffleDown);
-  op.operands = {spread};
-  op.results = {result};
-  op.integers = {distance};
+  Register result = emit_simple(OpKind::ShuffleDown, {spread}, type(spread));
+  block_->ops.back()->integers = {distance};
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "compiler/support/nearest.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -97,6 +98,15 @@ Diagnostic unknown_gpu(std::string_view name) {
 
 std::span<const GpuRow> gpu_table() {
   return kRows;
+}
+
+int64_t resident_blocks(const GpuFacts& gpu, int threads, int registers_per_thread, int64_t shared_bytes) {
+  const int warps = (threads + kWarpThreads - 1) / kWarpThreads;
+  int64_t blocks = std::min(gpu.blocks_per_sm, gpu.warps_per_sm / warps);
+  if (registers_per_thread > 0)
+    blocks = std::min(blocks, gpu.registers_per_sm / (int64_t{registers_per_thread} * threads));
+  if (shared_bytes > 0) blocks = std::min(blocks, gpu.shared_bytes_per_sm / shared_bytes);
+  return std::max<int64_t>(1, blocks);
 }
 
 Expected<Machine> find_gpu(std::string_view name) {

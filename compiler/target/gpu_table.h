@@ -17,6 +17,9 @@ struct GpuRow {
 // Sorted by `sm`; the first row of each is the part that stands for it where none is named.
 std::span<const GpuRow> gpu_table();
 
+// Blocks that an SM runs at the same time by its room for warps, registers and shared memory: at least one.
+int64_t resident_blocks(const GpuFacts& gpu, int threads, int registers_per_thread, int64_t shared_bytes);
+
 // The machine that "sm_80" or "sm_80:a100" names. Kernels are made of scalar code, one piece for each thread.
 // An unknown name is a usage error that lists the choices.
 Expected<Machine> find_gpu(std::string_view name);

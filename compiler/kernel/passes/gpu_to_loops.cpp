@@ -11,7 +11,6 @@
 // So plans, lowering and memory of a GPU's program can be tried on any machine, at the speed of its CPU.
 // Copies arrive at once. A thread's own scratch that outlives a `threads` op, as several touch it or one in a
 // loop, is there for each thread.
-#include "compiler/kernel/builder.h"
 #include "compiler/kernel/passes/pass.h"
 
 #include <algorithm>
@@ -36,8 +35,6 @@ public:
   }
 
 private:
-  int count() const { return threads_; }
-
   // Buffers that the ops of a block touch.
   void add_touched(const Block& block, std::set<int>& touched) const {
     for (const auto& op : block.ops) {
@@ -82,7 +79,7 @@ private:
       const int64_t stride = task_stride(scratch) / scalar_bytes(scratch.element);
       for (const Region& region : regions)
         move_access(region.op->blocks[0], number, IntExpr::symbol(region.op->symbol) * stride);
-      scratch.size = stride * count();
+      scratch.size = stride * threads_;
     }
   }
 
@@ -94,7 +91,7 @@ private:
       BufferParameter buffer;
       buffer.name = "v" + std::to_string(value.id);
       buffer.element = stored(type).scalar;
-      buffer.size = int64_t{count()} * type.lanes;
+      buffer.size = int64_t{threads_} * type.lanes;
       buffer.written = true;
       kernel_.scratch.push_back(std::move(buffer));
       found->second = static_cast<int>(kernel_.parameters.size() + kernel_.scratch.size()) - 1;
@@ -153,14 +150,14 @@ private:
     loop->kind = OpKind::For;
     loop->symbol = thread;
     loop->lower = 0;
-    loop->upper = count();
+    loop->upper = threads_;
     loop->blocks.emplace_back();
     body(loop->blocks[0].ops, IntExpr::symbol(thread));
     append(loop->blocks[0].ops, OpKind::Yield);
     ops.push_back(std::move(loop));
   }
   SymbolRef new_thread() {
-    return std::make_shared<const Symbol>(Symbol{"t" + std::to_string(next_thread_++), 0, count() - 1});
+    return std::make_shared<const Symbol>(Symbol{"t" + std::to_string(next_thread_++), 0, threads_ - 1});
   }
 
   // Copies values of all threads, all at once: places may be swapped.
@@ -211,6 +208,16 @@ private:
     });
   }
 
+  // The condition of a copy for all lanes of a load; none: it has no condition.
+  std::vector<Register> copy_mask(const Op& copy, int lanes, Ops& ops) {
+    if (copy.operands.empty() || lanes == 1) return copy.operands;
+    const Register mask = add_register({Scalar::I1, lanes});
+    Op& splat = append(ops, OpKind::Splat);
+    splat.operands = copy.operands;
+    splat.results = {mask};
+    return {mask};
+  }
+
   // Copies in a thread's code become a load and a store.
   void copy_at_once(Block& block) {
     Ops before = std::move(block.ops);
@@ -223,24 +230,13 @@ private:
       }
       const Scalar element = kernel_.buffer(op->buffer).element;
       const MachineType type{element, static_cast<int>(op->integers[0] / scalar_bytes(element))};
-      Register value = add_register(type);
+      const Register value = add_register(type);
+      const std::vector<Register> mask = copy_mask(*op, type.lanes, block.ops);
       Op& read = append(block.ops, OpKind::Load);
+      read.operands = mask;
       read.results = {value};
       read.buffer = op->buffers[0];
       read.index = op->source;
-      if (!op->operands.empty()) {
-        Register mask = op->operands[0];
-        if (type.lanes > 1) {
-          mask = add_register({Scalar::I1, type.lanes});
-          Op& splat = append(block.ops, OpKind::Splat);
-          splat.operands = {op->operands[0]};
-          splat.results = {mask};
-          std::swap(block.ops[block.ops.size() - 2], block.ops.back());
-          block.ops.back()->operands = {mask};
-        } else {
-          block.ops.back()->operands = {mask};
-        }
-      }
       Op& write = append(block.ops, OpKind::Store);
       write.operands = {value};
       write.buffer = op->buffer;
@@ -341,7 +337,7 @@ private:
   }
 
   Kernel& kernel_;
-  int threads_;
+  const int threads_; // each block has so many
   int next_thread_ = 0;
   std::unordered_map<int, int> places_; // buffers by Register::id
 };

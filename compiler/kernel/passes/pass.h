@@ -32,6 +32,8 @@ using KernelPipelineRun = PassListRun<Program, KernelPassOptions>;
 Result run_kernel_passes(Program& program, const std::string& names, KernelPipelineRun& run);
 // The list that `firn compile` runs, as such a string, without or with the passes that need a target.
 std::string default_kernel_pipeline(bool for_target);
+// The list for a GPU, or with `as_loops` for a CPU that runs its kernels as loops.
+std::string gpu_kernel_pipeline(bool as_loops);
 
 // The passes that run before memory is planned, and behind them those for objects that threads share, or for
 // GPUs.

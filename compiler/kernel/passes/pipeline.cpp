@@ -31,4 +31,9 @@ std::string default_kernel_pipeline(bool for_target) {
   return join_steps(kSteps, for_target);
 }
 
+// Nothing is prefetched: the threads of other warps run while one waits.
+std::string gpu_kernel_pipeline(bool as_loops) {
+  return std::string("merge-equal-kernels,") + (as_loops ? "gpu-to-loops," : "") + "make-entry";
+}
+
 } // namespace firn::kernel

@@ -1,6 +1,7 @@
 // The rules of dots and convolutions by blocks of threads, and their model of time.
 #include "compiler/plan/algorithm_rules.h"
 #include "compiler/plan/block_contraction/plan.h"
+#include "compiler/target/gpu_table.h"
 
 #include <algorithm>
 
@@ -122,10 +123,7 @@ private:
                           pieces(bound(product.n), plan.block_n);
     const double steps = static_cast<double>(pieces(bound(product.k), plan.block_k) * plan.block_k);
     const int registers = plan.thread_m * plan.thread_n + 2 * (plan.thread_m + plan.thread_n) + 24;
-    const int64_t by_registers =
-        gpu.registers_per_sm / std::max<int64_t>(1, int64_t{registers} * plan.threads());
-    const int64_t by_warps = gpu.warps_per_sm * kWarpThreads / plan.threads();
-    const int64_t blocks = std::clamp<int64_t>(std::min(by_registers, by_warps), 1, gpu.blocks_per_sm);
+    const int64_t blocks = resident_blocks(gpu, plan.threads(), registers, /*shared_bytes=*/0);
     // Four warps hide what an FMA takes; fewer leave pipes idle.
     const int64_t at_once = std::min<int64_t>(blocks, pieces(tiles, gpu.sms));
     const double hidden = std::min(1.0, static_cast<double>(at_once * plan.threads()) / (8.0 * kWarpThreads));

@@ -18,7 +18,7 @@ constexpr int kRank = 4;
 // The buffer's share of what the convolution reads and writes. Lines that two strips read are made twice, so
 // that low strips take time, and high ones memory.
 constexpr int64_t kBufferShare = 16;
-// Likewise where lines are results of a convolution, which cost more.
+// The share where lines are results of a convolution, which cost more to make twice.
 constexpr int64_t kProducedShare = 4;
 
 bool is_map(const Type& type) {

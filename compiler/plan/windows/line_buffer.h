@@ -35,8 +35,8 @@ std::optional<LineBuffer> find_line_buffer(const Instruction& fusion, const Plan
 // Lines of the result whose part of the map should be buffered together, of a convolution or a contraction
 // of one whose map is moved or padded elements; 0: the map should be made as a whole.
 int64_t rows_to_buffer(const Instruction& convolution, const PlanOptions& options);
-// Likewise of a depthwise convolution, or contraction of one, that reads the padded result of the contraction
-// `producer`.
+// Lines that should be buffered together for a depthwise convolution, or a contraction of one, that reads the
+// padded result of the contraction `producer`; 0: that result should be made as a whole.
 int64_t rows_to_buffer(const Instruction& producer, const Instruction& pad, const Instruction& convolution,
                        const PlanOptions& options);
 
